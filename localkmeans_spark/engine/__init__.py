@@ -1,0 +1,1 @@
+"""The fit on Spark: blocks, machines, rounds, seeding."""

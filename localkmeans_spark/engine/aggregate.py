@@ -1,0 +1,195 @@
+"""Summaries of machines: merging two of them, and turning the last one into new centers.
+
+Sums and weights lie on a common power-of-two grid, so merging adds them exactly; what cannot add
+exactly stays one number a machine and is added by the driver in the order of the machines. Either
+way the order in which tasks finish changes no bit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from localkmeans_spark.kernel.draws import Arrivals, smallest_keys
+from localkmeans_spark.kernel.lloyd import means_or_kept
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the first pass says of one machine (sums relative to ``origin``)."""
+
+    machine: int
+    n_points: int
+    n_features: int
+    sum_weights: float
+    sums: np.ndarray
+    sum_sq: float
+    largest: np.ndarray
+    origin: np.ndarray
+    invalid_features: int
+    invalid_weights: int
+    wrong_length: int
+    first_row: np.ndarray | None
+
+
+def concatenate(left: list, right: list) -> list:
+    """Merge lists of per-machine findings."""
+    return left + right
+
+
+@dataclass(frozen=True)
+class RoundSummary:
+    """What a round found on one or more machines for one set of centers.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (k, n_features), float64
+        Cluster sums after the last local step, in the shared frame, on the grid.
+    weights : ndarray of shape (k,), float64
+        Cluster weights, on the grid.
+    machines : ndarray of shape (m,), int64
+        Partition numbers, in the order of the next three.
+    inertia : ndarray of shape (m,), float64
+        Of the centers the round began with.
+    sq_drift : ndarray of shape (m,), float64
+        Largest squared distance from a machine's center to the one the round began with.
+    sq_moved : ndarray of shape (m,), float64
+        Sum over clusters of weight times that squared distance.
+    """
+
+    sums: np.ndarray
+    weights: np.ndarray
+    machines: np.ndarray
+    inertia: np.ndarray
+    sq_drift: np.ndarray
+    sq_moved: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in vars(self).values())
+
+
+def merge_rounds(left: list[RoundSummary], right: list[RoundSummary]) -> list[RoundSummary]:
+    """Merge the summaries of two groups of machines, set of centers by set of centers."""
+    return [
+        RoundSummary(
+            sums=a.sums + b.sums,
+            weights=a.weights + b.weights,
+            machines=np.concatenate([a.machines, b.machines]),
+            inertia=np.concatenate([a.inertia, b.inertia]),
+            sq_drift=np.concatenate([a.sq_drift, b.sq_drift]),
+            sq_moved=np.concatenate([a.sq_moved, b.sq_moved]),
+        )
+        for a, b in zip(left, right, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What the driver learns from a round.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, n_features), float64
+        Size-weighted means of the machines' centers; a cluster empty everywhere keeps its own.
+    inertia : float
+        Of the centers the round began with.
+    center_shift : float
+        Largest distance a center moved.
+    max_local_drift, rms_deviation : float
+        See :class:`RoundRecord`.
+    empty_clusters : int
+    """
+
+    centers: np.ndarray
+    inertia: float
+    center_shift: float
+    max_local_drift: float
+    rms_deviation: float
+    empty_clusters: int
+
+
+def exchange(summary: RoundSummary, centers: np.ndarray) -> Exchange:
+    """Form the new centers (Algorithm 1, Server) from all machines' merged summary."""
+    new = means_or_kept(summary.sums, summary.weights, centers)
+    moved = new - centers
+    sq_shift = np.einsum("kd,kd->k", moved, moved)
+    total = float(summary.weights.sum())
+    # sum_i W_ki |theta_ki - c_k|^2 - W_k |theta_k - c_k|^2 = sum_i W_ki |theta_ki - theta_k|^2
+    sq_deviation = math.fsum(summary.sq_moved) - float(summary.weights @ sq_shift)
+    return Exchange(
+        centers=new,
+        inertia=math.fsum(summary.inertia),
+        center_shift=float(np.sqrt(sq_shift.max())),
+        max_local_drift=float(np.sqrt(summary.sq_drift.max())),
+        rms_deviation=math.sqrt(max(0.0, sq_deviation) / total),
+        empty_clusters=int((summary.weights == 0).sum()),
+    )
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Sizes (k,), and weights and inertia (machines, k), of exact labels."""
+
+    machines: np.ndarray
+    sizes: np.ndarray
+    weights: np.ndarray
+    inertia: np.ndarray
+
+
+def merge_assignments(left: Assignment, right: Assignment) -> Assignment:
+    """Merge two groups of machines."""
+    return Assignment(
+        np.concatenate([left.machines, right.machines]),
+        left.sizes + right.sizes,
+        np.concatenate([left.weights, right.weights]),
+        np.concatenate([left.inertia, right.inertia]),
+    )
+
+
+@dataclass(frozen=True)
+class TimedRows:
+    """Arrivals of one or more machines, rows in the shared frame."""
+
+    machines: np.ndarray
+    potential: np.ndarray
+    times: np.ndarray
+    rows: np.ndarray
+    sq_distances: np.ndarray
+
+
+def merge_arrivals(left: TimedRows, right: TimedRows) -> TimedRows:
+    """Merge two groups of machines (sorted by time only at the end)."""
+    return TimedRows(
+        *(np.concatenate([getattr(left, n), getattr(right, n)]) for n in vars(left))
+    )
+
+
+def in_time_order(found: TimedRows) -> Arrivals:
+    """Sort all machines' arrivals by time; the potential is added without rounding."""
+    order = np.argsort(found.times, kind="stable")
+    return Arrivals(
+        found.times[order],
+        found.rows[order],
+        found.sq_distances[order],
+        math.fsum(found.potential),
+    )
+
+
+@dataclass(frozen=True)
+class CandidateRows:
+    """The ``size`` rows with the smallest keys so far, in the shared frame."""
+
+    keys: np.ndarray
+    rows: np.ndarray
+    size: int
+
+
+def merge_candidates(left: CandidateRows, right: CandidateRows) -> CandidateRows:
+    """Keep the smallest keys of both."""
+    keys, rows = smallest_keys(
+        np.concatenate([left.keys, right.keys]), [left.rows, right.rows], left.size
+    )
+    return CandidateRows(keys, rows, left.size)

@@ -1,0 +1,117 @@
+"""Arrow batches → matrices, without a Python object per row."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+
+class RowBatch(NamedTuple):
+    """Rows of one Arrow batch.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n, n_features)
+        Rows of the expected length only; null entries are NaN.
+    kept : ndarray of shape (n,), int64
+        Position of each row of ``x`` in the batch.
+    n_null, wrong_length : int
+        Null rows, and rows of another length; neither is in ``x``.
+    """
+
+    x: np.ndarray
+    kept: np.ndarray
+    n_null: int
+    wrong_length: int
+
+
+def read_features(column: pa.Array, kind: str, n_features: int | None) -> RowBatch:
+    """Read a features column.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        As selected by ``columns.ingest_columns``.
+    kind : str
+        ``"vector"``, ``"array"`` or ``"columns"``.
+    n_features : int or None
+        Expected length; None takes that of the first row that is not null.
+
+    Returns
+    -------
+    RowBatch
+        With 0 rows and 0 features if every row is null and the length is unknown.
+    """
+    if kind == "columns":
+        x = np.stack([_numbers(column.field(i)) for i in range(column.type.num_fields)], axis=1)
+        return RowBatch(x, np.arange(len(x)), 0, 0)
+    valid = _valid(column)
+    if kind == "vector":
+        return _read_vectors(column, valid, n_features)
+    return _read_lists(column, valid, n_features)
+
+
+def _numbers(array: pa.Array) -> np.ndarray:
+    """Numbers of an Arrow array; nulls become NaN."""
+    return array.to_numpy(zero_copy_only=False)
+
+
+def _valid(column: pa.Array) -> np.ndarray:
+    if column.null_count == 0:
+        return np.ones(len(column), dtype=bool)
+    return column.is_valid().to_numpy(zero_copy_only=False)
+
+
+def _offsets(lists: pa.ListArray) -> tuple[np.ndarray, pa.Array]:
+    """Offsets from 0 and the values they point into (a sliced array starts elsewhere)."""
+    offsets = lists.offsets.to_numpy()
+    values = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
+    return offsets - offsets[0], values
+
+
+def _expected(lengths: np.ndarray, valid: np.ndarray, n_features: int | None) -> int:
+    if n_features is not None:
+        return n_features
+    first = np.flatnonzero(valid)
+    return int(lengths[first[0]]) if len(first) else 0
+
+
+def _read_lists(lists: pa.ListArray, valid: np.ndarray, n_features: int | None) -> RowBatch:
+    offsets, values = _offsets(lists)
+    numbers = _numbers(values)
+    lengths = np.diff(offsets)
+    n_features = _expected(lengths, valid, n_features)
+    fitting = valid & (lengths == n_features)
+    kept = np.flatnonzero(fitting)
+    if len(kept) == len(lists):
+        x = numbers.reshape(len(lists), n_features)
+    else:
+        x = numbers[offsets[:-1][kept][:, None] + np.arange(n_features)]
+    return RowBatch(x, kept, int((~valid).sum()), int((valid & ~fitting).sum()))
+
+
+def _read_vectors(column: pa.StructArray, valid: np.ndarray, n_features: int | None) -> RowBatch:
+    is_dense = np.nan_to_num(_numbers(column.field("type"))).astype(bool)
+    if valid.all() and is_dense.all():
+        return _read_lists(column.field("values"), valid, n_features)
+    value_offsets, values = _offsets(column.field("values"))
+    index_offsets, indices = _offsets(column.field("indices"))
+    counts = np.diff(value_offsets)
+    sparse_sizes = np.nan_to_num(_numbers(column.field("size"))).astype(np.int64)
+    sizes = np.where(is_dense, counts, sparse_sizes)
+    n_features = _expected(sizes, valid, n_features)
+    fitting = valid & (sizes == n_features)
+    kept = np.flatnonzero(fitting)
+    # Where each stored value goes: its own index in a sparse row, its place in a dense one.
+    row = np.repeat(np.arange(len(column)), counts)
+    place = np.arange(len(row)) - value_offsets[row]
+    in_sparse = ~is_dense[row]
+    stored = _numbers(indices)
+    place[in_sparse] = stored[index_offsets[row[in_sparse]] + place[in_sparse]]
+    target = np.cumsum(fitting) - 1
+    used = fitting[row]
+    x = np.zeros((len(kept), n_features))
+    x[target[row[used]], place[used]] = _numbers(values)[used]
+    return RowBatch(x, kept, int((~valid).sum()), int((valid & ~fitting).sum()))

@@ -1,0 +1,88 @@
+"""How a block of rows travels between the JVM and the Python workers: raw bytes, no pickling.
+
+Layout: eight int64 (:data:`_HEADER`), the machine's origin (n_features float64), sums of
+weights and of weighted squares (2 float64), padding to 64 bytes, weights (n float64, if any), x.
+Reading makes views of the received bytes, not copies.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from localkmeans_spark.kernel.lloyd import Block
+
+_HEADER = (
+    "machine", "n", "n_features", "is_float64", "is_weighted",
+    "invalid_features", "invalid_weights", "wrong_length",
+)  # fmt: skip
+_ALIGN = 64
+
+
+class StoredBlock(NamedTuple):
+    """One decoded block with what its header says.
+
+    Attributes
+    ----------
+    machine : int
+        Partition the rows were read in.
+    block : Block
+        Rows relative to ``origin``; may have 0 rows.
+    origin : ndarray of shape (n_features,), float64
+        The same in all blocks of a machine.
+    sum_weights, sum_sq : float
+        Sum of w and of ``w * ||x||**2`` over the block's rows (relative to ``origin``).
+    invalid_features, invalid_weights, wrong_length : int
+        Rows left out since the machine's previous block: null, NaN or infinite features; null,
+        NaN, infinite or negative weights; another number of features than the first row.
+    """
+
+    machine: int
+    block: Block
+    origin: np.ndarray
+    sum_weights: float
+    sum_sq: float
+    invalid_features: int
+    invalid_weights: int
+    wrong_length: int
+
+
+def encode(stored: StoredBlock) -> bytes:
+    """Write a block as bytes (see the module's layout)."""
+    x, weight = stored.block
+    header = np.array(
+        [
+            stored.machine, len(x), x.shape[1], x.dtype == np.float64, weight is not None,
+            stored.invalid_features, stored.invalid_weights, stored.wrong_length,
+        ],
+        dtype=np.int64,
+    )  # fmt: skip
+    sums = np.array([stored.sum_weights, stored.sum_sq])
+    head = header.tobytes() + stored.origin.astype(np.float64).tobytes() + sums.tobytes()
+    parts = [head, bytes(-len(head) % _ALIGN)]
+    if weight is not None:
+        parts.append(np.ascontiguousarray(weight, dtype=np.float64).data)
+    parts.append(np.ascontiguousarray(x).data)
+    return b"".join(parts)
+
+
+def decode(data: bytes) -> StoredBlock:
+    """Read a block back; its arrays are read-only views of ``data``."""
+    machine, n, n_features, is_float64, is_weighted, *invalid = (
+        int(value) for value in np.frombuffer(data, dtype=np.int64, count=len(_HEADER))
+    )
+    offset = 8 * len(_HEADER)
+    origin = np.frombuffer(data, dtype=np.float64, count=n_features, offset=offset)
+    offset += origin.nbytes
+    sum_weights, sum_sq = np.frombuffer(data, dtype=np.float64, count=2, offset=offset)
+    offset += 16
+    offset += -offset % _ALIGN
+    weight = None
+    if is_weighted:
+        weight = np.frombuffer(data, dtype=np.float64, count=n, offset=offset)
+        offset += weight.nbytes
+    dtype = np.float64 if is_float64 else np.float32
+    x = np.frombuffer(data, dtype=dtype, count=n * n_features, offset=offset)
+    block = Block(x.reshape(n, n_features), weight)
+    return StoredBlock(machine, block, origin, float(sum_weights), float(sum_sq), *invalid)

@@ -1,0 +1,250 @@
+"""DataFrame → checked, cached NumPy blocks, read from the source once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pyspark import RDD, StorageLevel
+from pyspark.serializers import NoOpSerializer
+from pyspark.sql import DataFrame, SparkSession
+
+from localkmeans_spark.engine.aggregate import Statistics, concatenate
+from localkmeans_spark.engine.checks import check_statistics
+from localkmeans_spark.engine.columns import ingest_columns
+from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.engine.ingest import BLOCK_SCHEMA, IngestPlan, encode_partition
+from localkmeans_spark.engine.machine import (
+    Frame,
+    Machine,
+    Merge,
+    Worker,
+    describe,
+    run_machines,
+)
+from localkmeans_spark.kernel.exact_sum import grid_for
+
+logger = logging.getLogger("localkmeans_spark")
+
+_BATCH_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
+# An Arrow batch should not be much larger than a block; rows of unknown width are read in
+# batches that stay moderate up to a few thousand columns.
+_BATCH_BYTES, _ROWS_UNKNOWN_WIDTH = 8 << 20, 2048
+# Tasks a core: enough to even out machines of different sizes, few enough to keep the fixed cost
+# of a task (about 10 ms) small.
+_TASKS_PER_CORE = 3
+# Partial sums the driver may hold at once before the merging goes through a tree.
+_DRIVER_BYTES = 32 << 20
+
+
+@dataclass
+class Blocks:
+    """The cached data of one fit, and how to run jobs on it.
+
+    Attributes
+    ----------
+    statistics : list of Statistics
+        Of every machine with rows, in the order of the partitions.
+    n_points, n_features, n_skipped : int
+    sum_weights : float
+    frame : Frame
+    origin : ndarray of shape (n_features,), float64
+        Frame in which predictions will work: that of the largest machine.
+    sum_sq : float
+        Sum of ``w * ||x - mean||**2``.
+    resolution : ndarray of shape (n_features,), float64
+        Distance below which two values of a column may differ by rounding alone.
+    """
+
+    cached: RDD
+    tasks: RDD
+    statistics: list[Statistics]
+    n_points: int
+    n_features: int
+    n_skipped: int
+    sum_weights: float
+    frame: Frame
+    origin: np.ndarray
+    sum_sq: float
+    resolution: np.ndarray
+
+    def run(
+        self, worker: Worker, payload: Any, merge: Merge, description: str, summary_bytes: int
+    ) -> tuple[Any, int]:
+        """Run ``worker`` on every machine and merge what they return.
+
+        Parameters
+        ----------
+        worker : callable (machine, payload) -> summary
+            A module-level function.
+        payload : object
+            Broadcast, never part of the task closure; destroyed afterwards.
+        merge : callable (summary, summary) -> summary
+            Associative and commutative.
+        description : str
+            Shown in the Spark UI.
+        summary_bytes : int
+            About how large a summary is.
+
+        Returns
+        -------
+        summary : object
+            Of all machines.
+        n_tasks : int
+            Tasks that sent a summary.
+        """
+        n_tasks = self.tasks.getNumPartitions()
+        depth = 1 if n_tasks * summary_bytes <= _DRIVER_BYTES else 2
+        return _run(self.tasks, worker, payload, merge, description, depth), n_tasks
+
+
+def _run(
+    rdd: RDD,
+    worker: Worker,
+    payload: Any,
+    merge: Merge,
+    description: str,
+    depth: int,
+    empty_too: bool = False,
+) -> Any:
+    context = rdd.context
+    before = context.getLocalProperty("spark.job.description")
+    context.setJobDescription(f"LocalKMeans: {description}")
+    broadcast = context.broadcast(payload)
+    try:
+        found = rdd.mapPartitions(
+            partial(
+                run_machines,
+                worker=worker,
+                payload=broadcast,
+                merge=merge,
+                empty_too=empty_too,
+            )
+        )
+        add = partial(_merge_optional, merge=merge)
+        return found.treeAggregate(None, add, add, depth=depth)
+    finally:
+        # A failed job may still have tasks running that read it: those fail, harmlessly.
+        broadcast.destroy()
+        context.setLocalProperty("spark.job.description", before)
+
+
+def _merge_optional(left: Any, right: Any, merge: Merge) -> Any:
+    """Merge, taking None as nothing."""
+    if left is None:
+        return right
+    return left if right is None else merge(left, right)
+
+
+def _describe(machine: Machine, seed: int) -> list[Statistics]:
+    return [describe(machine, seed)]
+
+
+@contextmanager
+def open_blocks(df: DataFrame, config: FitConfig) -> Iterator[Blocks]:
+    """Read, check and cache the data of a fit; release it at the end, also on failure.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Read once; its own cache, if any, is left alone.
+    config : FitConfig
+
+    Yields
+    ------
+    Blocks
+
+    Raises
+    ------
+    InvalidInputError
+        For columns that cannot serve, no rows, bad rows, bad weights, rows of several lengths,
+        or numbers outside the range of the dtype.
+
+    Notes
+    -----
+    One job: the source is read, turned into blocks, cached and summarised in the same tasks.
+    """
+    cached = _block_rdd(df, config)
+    cached.persist(StorageLevel.MEMORY_AND_DISK_DESER)
+    try:
+        found = _run(
+            cached, _describe, config.seed, concatenate, "reading the data", depth=1, empty_too=True
+        )
+        yield _blocks(cached, found or [], config)
+    finally:
+        cached.unpersist()
+
+
+def _block_rdd(df: DataFrame, config: FitConfig) -> RDD:
+    """Build (not run) the RDD of encoded blocks, one element a block."""
+    data = config.data
+    columns = ingest_columns(df, data, config.owner)
+    plan = IngestPlan(columns.kind, columns.n_features, data.weight_col is not None, data.dtype)
+    selected = df.select(*columns.selected)
+    if data.num_partitions is not None:
+        selected = selected.repartition(data.num_partitions)
+    session = df.sparkSession
+    with _records_per_batch(session, columns.n_features):
+        blocks = selected.mapInArrow(partial(encode_partition, plan=plan), BLOCK_SCHEMA)
+        # Straight from the JVM's byte arrays: a Python RDD of rows would pickle each block twice.
+        jvm = session.sparkContext._jvm
+        typed = getattr(blocks._jdf, "as")(jvm.org.apache.spark.sql.Encoders.BINARY())
+        return RDD(typed.javaRDD(), session.sparkContext, NoOpSerializer())
+
+
+@contextmanager
+def _records_per_batch(session: SparkSession, n_features: int | None) -> Iterator[None]:
+    """Fit Arrow batches to the width of a row while the plan is made."""
+    before = session.conf.get(_BATCH_CONF)
+    limit = _ROWS_UNKNOWN_WIDTH if n_features is None else _BATCH_BYTES // (8 * n_features)
+    configured = int(before or 0)
+    rows = max(1, min(limit, configured if configured > 0 else limit))
+    session.conf.set(_BATCH_CONF, str(rows))
+    try:
+        yield
+    finally:
+        session.conf.set(_BATCH_CONF, before or "10000")
+
+
+def _blocks(cached: RDD, found: list[Statistics], config: FitConfig) -> Blocks:
+    found = sorted(found, key=lambda item: item.machine)
+    check_statistics(found, config)
+    n_skipped = sum(item.invalid_features for item in found)
+    found = [item for item in found if item.n_points]
+    sum_weights = float(sum(item.sum_weights for item in found))
+    n_features = found[0].n_features
+    # Only a frame: it needs to be near the middle and the same every time, not exact.
+    mean = np.zeros(n_features)
+    for item in found:
+        mean += (item.sums + item.sum_weights * item.origin) / sum_weights
+    bound, sum_sq = np.zeros(n_features), 0.0
+    for item in found:
+        shift = item.origin - mean
+        np.maximum(bound, item.largest + np.abs(shift), out=bound)
+        sum_sq += item.sum_sq + 2.0 * shift @ item.sums + item.sum_weights * shift @ shift
+    frame = Frame(
+        mean=mean,
+        sum_grid=grid_for(bound * sum_weights),
+        weight_grid=float(grid_for(np.array(sum_weights))),
+    )
+    largest = max(found, key=lambda item: item.n_points)
+    cores = cached.context.defaultParallelism
+    n_tasks = min(cached.getNumPartitions(), _TASKS_PER_CORE * cores)
+    return Blocks(
+        cached=cached,
+        tasks=cached.coalesce(n_tasks),
+        statistics=found,
+        n_points=sum(item.n_points for item in found),
+        n_features=n_features,
+        n_skipped=n_skipped,
+        sum_weights=sum_weights,
+        frame=frame,
+        origin=largest.origin.copy(),
+        sum_sq=max(0.0, float(sum_sq)),
+        resolution=4.0 * float(np.finfo(config.data.dtype).eps) * bound,
+    )

@@ -1,0 +1,150 @@
+"""Which columns hold the features and the weights, and whether they can."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyspark.errors import AnalysisException
+from pyspark.ml.functions import vector_to_array
+from pyspark.ml.linalg import VectorUDT
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    FloatType,
+    NumericType,
+    StructField,
+)
+
+from localkmeans_spark.engine.config import DataConfig
+from localkmeans_spark.errors import Fact, invalid
+
+_FEATURES, _WEIGHT = "features", "weight"
+_ACCEPTED = "a vector, an array of numbers, or numeric columns"
+
+
+class IngestColumns(NamedTuple):
+    """What to read from the caller's DataFrame.
+
+    Attributes
+    ----------
+    selected : list of Column
+        ``features`` (struct of a vector, array, or struct of numbers) and, with weights,
+        ``weight`` as double.
+    kind : str
+        ``"vector"``, ``"array"`` or ``"columns"``: how ``features`` arrives.
+    n_features : int or None
+        Known beforehand for ``"columns"`` and for vectors with metadata.
+    """
+
+    selected: list[Column]
+    kind: str
+    n_features: int | None
+
+
+def ingest_columns(df: DataFrame, config: DataConfig, owner: str) -> IngestColumns:
+    """Check the columns and say how to read them.
+
+    Raises
+    ------
+    InvalidInputError
+        If a column is missing or of a type that cannot hold features or weights.
+    """
+    column, kind, n_features = _features(df, config, owner)
+    selected = [column.alias(_FEATURES)]
+    if config.weight_col is not None:
+        field = resolve(df, config.weight_col, "weightCol", owner)
+        if not _is_number(field.dataType):
+            raise _wrong_type(owner, config.weight_col, "weightCol", "numeric", field.dataType)
+        selected.append(_column(df, config.weight_col).cast("double").alias(_WEIGHT))
+    return IngestColumns(selected, kind, n_features)
+
+
+def features_array(df: DataFrame, config: DataConfig, owner: str) -> Column:
+    """Return the features as one array column of doubles or floats, null where the row is null.
+
+    Raises
+    ------
+    InvalidInputError
+        As :func:`ingest_columns`.
+    """
+    if config.features_cols:
+        _features(df, config, owner)
+        columns = [_column(df, name).cast("double") for name in config.features_cols]
+        return F.array(*columns)
+    field = resolve(df, config.features_col, "featuresCol", owner)
+    column = _column(df, config.features_col)
+    if isinstance(field.dataType, VectorUDT):
+        # vector_to_array fails on null; `when` evaluates it only where there is a vector.
+        return F.when(column.isNotNull(), vector_to_array(column))
+    return _features(df, config, owner)[0]
+
+
+def _features(df: DataFrame, config: DataConfig, owner: str) -> tuple[Column, str, int | None]:
+    if config.features_cols:
+        names = list(config.features_cols)
+        for name in names:
+            field = resolve(df, name, "featuresCols", owner)
+            if not _is_number(field.dataType):
+                raise _wrong_type(owner, name, "featuresCols", "numeric", field.dataType)
+        columns = [
+            _column(df, name).cast("double").alias(f"f{i}") for i, name in enumerate(names)
+        ]
+        return F.struct(*columns), "columns", len(names)
+    name = config.features_col
+    field = resolve(df, name, "featuresCol", owner)
+    column = _column(df, name)
+    if isinstance(field.dataType, VectorUDT):
+        size = field.metadata.get("ml_attr", {}).get("num_attrs")
+        return F.unwrap_udt(column), "vector", size
+    if isinstance(field.dataType, ArrayType) and _is_number(field.dataType.elementType):
+        # Arrow hands float arrays over as they are; every other number becomes a double.
+        element = field.dataType.elementType
+        target = "float" if isinstance(element, FloatType) else "double"
+        return column.cast(f"array<{target}>"), "array", None
+    raise _wrong_type(owner, name, "featuresCol", _ACCEPTED, field.dataType)
+
+
+def resolve(df: DataFrame, name: str, parameter: str, owner: str) -> StructField:
+    """Return the schema field a column name stands for.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such column; the message lists the columns present.
+    """
+    try:
+        return df.select(_column(df, name)).schema[0]
+    except AnalysisException:
+        present = ", ".join(df.columns) or "none"
+        raise invalid(
+            owner,
+            f"parameter '{parameter}'",
+            "the name of a column",
+            name,
+            f"The columns are: {present}.",
+        ) from None
+
+
+def _column(df: DataFrame, name: str) -> Column:
+    # A name with a dot is a column of that name first, a nested field second.
+    return df[f"`{name}`"] if name in df.columns else F.col(name)
+
+
+def _is_number(data_type: DataType) -> bool:
+    return isinstance(data_type, (NumericType, DecimalType, BooleanType))
+
+
+def _wrong_type(
+    owner: str, name: str, parameter: str, rule: str, data_type: DataType
+) -> Exception:
+    return invalid(
+        owner,
+        f"column '{name}' ({parameter})",
+        rule,
+        Fact(data_type.simpleString()),
+        "Cast it, or name other columns.",
+    )

@@ -1,0 +1,79 @@
+"""What one fit is asked to do: plain, checked values, filled in by the estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from localkmeans_spark.engine.record import RoundRecord
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Where the rows come from and how they are kept.
+
+    Attributes
+    ----------
+    features_col : str
+        Name of a vector or numeric array column; ignored when ``features_cols`` is given.
+    features_cols : tuple of str
+        Numeric columns that together are the features; empty for ``features_col``.
+    weight_col : str or None
+    num_partitions : int or None
+        None keeps the DataFrame's own partitions.
+    dtype : str
+        ``"float32"`` or ``"float64"``.
+    handle_invalid : str
+        ``"error"``, ``"skip"`` or ``"keep"`` for rows with null, NaN or infinite features
+        (``"keep"`` leaves them out of the fit; predictions give them cluster k).
+    """
+
+    features_col: str = "features"
+    features_cols: tuple[str, ...] = ()
+    weight_col: str | None = None
+    num_partitions: int | None = None
+    dtype: str = "float32"
+    handle_invalid: str = "error"
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """What one fit does with the rows.
+
+    Attributes
+    ----------
+    k : int
+    init_mode : str
+        ``"local-k-means++"``, ``"k-means||"``, ``"random"``, or ``"given"`` with
+        ``initial_centers``.
+    init_steps : int
+        Steps of ``k-means||``.
+    initial_centers : ndarray of shape (k, n_features), float64, or None
+    local_steps : int
+        L, Lloyd steps between two exchanges.
+    max_iter : int
+        T, Lloyd iterations.
+    tol : float
+        Converged when every center moved at most this far (Euclidean).
+    safeguard : bool
+    seed : int
+    owner : str
+        Class name shown in error messages.
+    on_round : callable or None
+        Called with each finished :class:`RoundRecord` (progress).
+    """
+
+    k: int = 2
+    init_mode: str = "local-k-means++"
+    init_steps: int = 2
+    initial_centers: np.ndarray | None = None
+    local_steps: int = 5
+    max_iter: int = 20
+    tol: float = 1e-4
+    safeguard: bool = True
+    seed: int = 0
+    owner: str = "LocalKMeans"
+    on_round: Callable[[RoundRecord], None] | None = None
+    data: DataConfig = field(default_factory=DataConfig)

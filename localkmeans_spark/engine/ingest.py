@@ -1,0 +1,176 @@
+"""One partition's Arrow batches → encoded blocks (runs in the Python worker of mapInArrow)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from localkmeans_spark.engine.arrow_rows import RowBatch, read_features
+from localkmeans_spark.engine.block_format import StoredBlock, encode
+from localkmeans_spark.kernel.assign import to_frame
+from localkmeans_spark.kernel.lloyd import Block
+
+BLOCK_BYTES = 5 << 20
+BLOCK_SCHEMA = "block binary"
+# Rows looked at to place the origin.
+_ORIGIN_ROWS = 1024
+
+
+class IngestPlan(NamedTuple):
+    """How to read a partition.
+
+    Attributes
+    ----------
+    kind : str
+        See ``columns.IngestColumns``.
+    n_features : int or None
+    is_weighted : bool
+    dtype : str
+    """
+
+    kind: str
+    n_features: int | None
+    is_weighted: bool
+    dtype: str
+
+
+def encode_partition(
+    batches: Iterator[pa.RecordBatch], plan: IngestPlan
+) -> Iterator[pa.RecordBatch]:
+    """Turn a partition into blocks of about 5 MB, one binary row each.
+
+    Rows that break a rule are counted, not kept; the driver decides what they mean. Rows of
+    weight 0 count for nothing and are dropped. An empty partition gives no block.
+    """
+    builder = _BlockBuilder(_machine(), plan)
+    for batch in batches:
+        for data in builder.add(batch):
+            yield _as_batch(data)
+    for data in builder.finish():
+        yield _as_batch(data)
+
+
+def _machine() -> int:
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0
+
+
+def _as_batch(data: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([data], type=pa.binary())], names=["block"])
+
+
+class _BlockBuilder:
+    """Collects rows until a block is full. One per partition."""
+
+    def __init__(self, machine: int, plan: IngestPlan) -> None:
+        self._machine = machine
+        self._plan = plan
+        self._n_features = plan.n_features
+        self._origin: np.ndarray | None = None
+        self._rows: list[np.ndarray] = []
+        self._weights: list[np.ndarray] = []
+        self._pending = 0
+        self._invalid_features = self._invalid_weights = self._wrong_length = 0
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[bytes]:
+        """Take a batch; yield the blocks that it fills."""
+        rows = read_features(batch.column(0), self._plan.kind, self._n_features)
+        self._invalid_features += rows.n_null
+        self._wrong_length += rows.wrong_length
+        if self._n_features is None and rows.n_null < batch.num_rows:
+            self._n_features = rows.x.shape[1]
+        if self._n_features is None or len(rows.x) == 0:
+            return
+        x, weight = self._usable(rows, batch)
+        if len(x) == 0:
+            return
+        if self._origin is None:
+            self._origin = origin_of(x[:_ORIGIN_ROWS])
+        x = to_frame(x, self._origin, self._plan.dtype)
+        per_block = max(1, BLOCK_BYTES // (x.itemsize * max(1, x.shape[1])))
+        start = 0
+        while start < len(x):
+            stop = min(len(x), start + per_block - self._pending)
+            self._rows.append(x[start:stop])
+            if weight is not None:
+                self._weights.append(weight[start:stop])
+            self._pending += stop - start
+            start = stop
+            if self._pending == per_block:
+                yield self._flush()
+
+    def finish(self) -> Iterator[bytes]:
+        """Yield what is left: a last block, or an empty one that carries counts."""
+        if self._pending or self._invalid_features or self._invalid_weights or self._wrong_length:
+            yield self._flush()
+
+    def _usable(self, rows: RowBatch, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray | None]:
+        """Drop rows with unusable features or weights, and rows of weight 0."""
+        x, weight = rows.x, None
+        # One sum finds every NaN and infinity; only then are the rows looked at one by one.
+        with np.errstate(invalid="ignore", over="ignore"):
+            fine = np.isfinite(x).all(axis=1) if not np.isfinite(x.sum()) else None
+        if fine is not None:
+            self._invalid_features += int((~fine).sum())
+        if self._plan.is_weighted:
+            weight = batch.column(1).to_numpy(zero_copy_only=False)[rows.kept].astype(np.float64)
+            bad = ~(np.isfinite(weight) & (weight >= 0))
+            self._invalid_weights += int(bad.sum())
+            positive = ~bad & (weight > 0)
+            fine = positive if fine is None else fine & positive
+        if fine is None or fine.all():
+            return x, weight
+        return x[fine], None if weight is None else weight[fine]
+
+    def _flush(self) -> bytes:
+        n_features = self._n_features or 0
+        origin = np.zeros(n_features) if self._origin is None else self._origin
+        if self._pending:
+            x = self._rows[0] if len(self._rows) == 1 else np.concatenate(self._rows)
+        else:
+            x = np.empty((0, n_features), dtype=self._plan.dtype)
+        weight = np.concatenate(self._weights or [np.empty(0)]) if self._plan.is_weighted else None
+        sq = _row_sq_norms(x)
+        stored = StoredBlock(
+            machine=self._machine,
+            block=Block(x, weight),
+            origin=origin,
+            sum_weights=float(len(x)) if weight is None else float(weight.sum()),
+            sum_sq=float(sq.sum() if weight is None else sq @ weight),
+            invalid_features=self._invalid_features,
+            invalid_weights=self._invalid_weights,
+            wrong_length=self._wrong_length,
+        )
+        self._rows, self._weights, self._pending = [], [], 0
+        self._invalid_features = self._invalid_weights = self._wrong_length = 0
+        return encode(stored)
+
+
+def _row_sq_norms(x: np.ndarray) -> np.ndarray:
+    wide = x.astype(np.float64, copy=False)
+    return np.einsum("nd,nd->n", wide, wide)
+
+
+def origin_of(x: np.ndarray) -> np.ndarray:
+    """Choose the frame of a machine from its first rows.
+
+    Zero for a column whose values surround or come near zero; the median for a column that lies
+    far from zero compared with its spread, where products of raw values would lose all digits
+    (1e6 + noise in float32, 1e9 + noise in float64).
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_features), n >= 1, finite
+
+    Returns
+    -------
+    ndarray of shape (n_features,), float64
+    """
+    x = x.astype(np.float64, copy=False)
+    median = np.median(x, axis=0)
+    spread = np.abs(x - median).max(axis=0)
+    return np.where(np.abs(median) > 4.0 * spread, median, 0.0)

@@ -1,0 +1,178 @@
+"""The driver's side of Algorithm 1 and its safeguard: decisions only, no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from localkmeans_spark.engine.aggregate import Exchange
+from localkmeans_spark.engine.record import RoundRecord
+
+# A round that lowers the inertia by less than this share goes on with single steps: the gain of
+# local steps lies in the first rounds, and only single steps reach a fixed point of Lloyd's.
+_SMALL_IMPROVEMENT = 1e-2
+# A rise of less than this share is rounding, not a worse result.
+_ROUNDING = 1e-9
+
+
+class Order(NamedTuple):
+    """What the machines are to do next.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, n_features), float64
+        In the shared frame.
+    local_steps : int
+    """
+
+    centers: np.ndarray
+    local_steps: int
+
+
+class Traffic(NamedTuple):
+    """What a round cost: bytes of centers sent down, of sums sent up, wall seconds."""
+
+    bytes_down: int
+    bytes_up: int
+    seconds: float
+
+
+@dataclass
+class _Known:
+    """Centers whose inertia is known."""
+
+    inertia: float
+    centers: np.ndarray
+    iteration: int
+
+
+class LloydRun:
+    """One run of LocalKMeans from given centers: a state machine that the engine feeds.
+
+    ``next_order`` says what to do, ``absorb`` takes what came of it, until ``next_order`` gives
+    None; then ``settle`` takes the exact inertia of ``centers`` from a last pass, and may ask
+    for more rounds. Several runs can share the same Spark jobs.
+
+    Parameters
+    ----------
+    centers : ndarray of shape (k, n_features), float64
+        Initial centers, in the shared frame.
+    local_steps : int
+        L.
+    max_iter : int
+        T: Lloyd iterations behind the result. Iterations that were taken back do not count.
+    tol : float
+    safeguard : bool
+        False runs the paper's plain algorithm: T iterations with the same L, then the last
+        centers, whatever their inertia.
+    sum_sq : float
+        Sum of ``w * ||x - mean||**2``: the scale of rounding errors in the inertia.
+    """
+
+    def __init__(
+        self,
+        centers: np.ndarray,
+        *,
+        local_steps: int,
+        max_iter: int,
+        tol: float,
+        safeguard: bool,
+        sum_sq: float,
+    ) -> None:
+        self.centers = centers
+        self.n_iter = 0
+        self.converged = False
+        self.rounds: list[RoundRecord] = []
+        self._local_steps = local_steps
+        self._max_iter = max_iter
+        self._tol = tol
+        self._safeguard = safeguard
+        self._noise = 1e-12 * sum_sq
+        self._best: _Known | None = None
+        self._last_inertia: float | None = None
+        self._last_steps = 0
+
+    @property
+    def reverts(self) -> int:
+        """Rounds taken back so far."""
+        return sum(row.reverted for row in self.rounds)
+
+    def next_order(self) -> Order | None:
+        """Return the next round's centers and local steps; None when there is no more to do."""
+        remaining = self._max_iter - self.n_iter
+        if self.converged or remaining <= 0:
+            return None
+        return Order(self.centers, min(self._local_steps, remaining))
+
+    def absorb(self, order: Order, found: Exchange, traffic: Traffic) -> RoundRecord:
+        """Take the result of a round; decide from where, and with how many steps, to go on.
+
+        Returns
+        -------
+        RoundRecord
+        """
+        iteration = self.n_iter
+        reverted = self._is_worse(found.inertia)
+        if reverted:
+            self._go_back()
+        else:
+            self._go_on(order, found)
+        record = RoundRecord(
+            round=len(self.rounds) + 1,
+            iteration=iteration,
+            local_steps=order.local_steps,
+            inertia=found.inertia,
+            center_shift=0.0 if reverted else found.center_shift,
+            max_local_drift=found.max_local_drift,
+            rms_deviation=found.rms_deviation,
+            empty_clusters=found.empty_clusters,
+            reverted=reverted,
+            bytes_down=traffic.bytes_down,
+            bytes_up=traffic.bytes_up,
+            seconds=traffic.seconds,
+        )
+        self.rounds.append(record)
+        return record
+
+    def settle(self, inertia: float) -> bool:
+        """Take the exact inertia of ``centers``; return True when the run is over.
+
+        False means that the last local steps made things worse: the run went back to the best
+        centers and has iterations left to do better with fewer local steps. If it has none left,
+        ``centers`` are now the best ones and want a last pass of their own.
+        """
+        if not self._is_worse(inertia):
+            return True
+        self._go_back()
+        return False
+
+    def _is_worse(self, inertia: float) -> bool:
+        """Whether the current centers came from local steps that raised the inertia."""
+        if not self._safeguard or self._best is None or self._last_steps <= 1:
+            return False
+        return inertia > self._best.inertia * (1.0 + _ROUNDING) + self._noise
+
+    def _go_back(self) -> None:
+        assert self._best is not None  # noqa: S101 - _is_worse has seen it
+        self.centers, self.n_iter = self._best.centers, self._best.iteration
+        self._local_steps = max(1, self._local_steps // 2)
+        self._last_inertia, self._last_steps = None, 0
+        self.converged = False
+
+    def _go_on(self, order: Order, found: Exchange) -> None:
+        if self._best is None or found.inertia < self._best.inertia:
+            self._best = _Known(found.inertia, order.centers, self.n_iter)
+        self.centers = found.centers
+        self.n_iter += order.local_steps
+        exact = order.local_steps == 1 or not self._safeguard
+        if found.center_shift <= self._tol:
+            # Between local steps a standstill is not yet a fixed point of Lloyd's algorithm.
+            self.converged = exact
+            self._local_steps = self._local_steps if exact else 1
+        elif self._safeguard and self._last_inertia is not None:
+            improvement = self._last_inertia - found.inertia
+            if improvement < _SMALL_IMPROVEMENT * self._last_inertia:
+                self._local_steps = 1
+        self._last_inertia, self._last_steps = found.inertia, order.local_steps

@@ -1,0 +1,282 @@
+"""What one partition, the paper's machine, does in a job. All functions run on executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+from pyspark import TaskContext
+from threadpoolctl import threadpool_limits
+
+from localkmeans_spark.engine.aggregate import (
+    Assignment,
+    CandidateRows,
+    RoundSummary,
+    Statistics,
+    TimedRows,
+)
+from localkmeans_spark.engine.block_format import StoredBlock, decode
+from localkmeans_spark.kernel import draws
+from localkmeans_spark.kernel.assign import exact_nearest
+from localkmeans_spark.kernel.exact_sum import to_grid
+from localkmeans_spark.kernel.lloyd import Block, local_phase, lloyd_step, means_or_kept
+
+
+@dataclass(frozen=True)
+class Machine:
+    """All rows of one partition.
+
+    Attributes
+    ----------
+    number : int
+        Partition number.
+    stored : list of StoredBlock
+        With rows or without; at least one.
+    blocks : list of Block
+        Those with rows.
+    origin : ndarray of shape (n_features,), float64
+        Frame of the rows.
+    sum_sq : float
+        Sum of ``w * ||x||**2`` in that frame.
+    """
+
+    number: int
+    stored: list[StoredBlock]
+
+    @property
+    def blocks(self) -> list[Block]:
+        return [item.block for item in self.stored if len(item.block.x)]
+
+    @property
+    def origin(self) -> np.ndarray:
+        return self.stored[-1].origin
+
+    @property
+    def sum_sq(self) -> float:
+        return float(sum(item.sum_sq for item in self.stored))
+
+
+Worker = Callable[[Machine, Any], Any]
+Merge = Callable[[Any, Any], Any]
+
+
+def run_machines(
+    data: Iterable[bytes], worker: Worker, payload: Any, merge: Merge, empty_too: bool = False
+) -> Iterator[Any]:
+    """Run a worker on every machine of a task and merge what they return.
+
+    A task may hold several machines, one after the other; only one machine's blocks are in
+    memory at a time. The input is always drained: a task that leaves some of it unread costs
+    about a second, because Spark then throws the worker process away.
+
+    Parameters
+    ----------
+    data : iterable of bytes
+        Encoded blocks, those of one machine together.
+    worker : callable (machine, payload.value) -> summary
+    payload : Broadcast
+    merge : callable (summary, summary) -> summary
+    empty_too : bool
+        Also run it on machines all of whose rows were left out.
+
+    Yields
+    ------
+    One merged summary, or nothing when the task has no machine.
+    """
+    merged = None
+    with threadpool_limits(limits=_threads(), user_api="blas"):
+        for number, stored in groupby(map(decode, data), key=lambda item: item.machine):
+            machine = Machine(number, list(stored))
+            if not machine.blocks and not empty_too:
+                continue
+            found = worker(machine, payload.value)
+            merged = found if merged is None else merge(merged, found)
+    if merged is not None:
+        yield merged
+
+
+def _threads() -> int:
+    """One BLAS thread a task, unless spark.task.cpus gives it more."""
+    context = TaskContext.get()
+    return context.cpus() if context is not None and hasattr(context, "cpus") else 1
+
+
+def describe(machine: Machine, seed: int) -> Statistics:
+    """Summarise a machine's rows, and draw one of them (the first pass)."""
+    blocks = machine.blocks
+    n_features = machine.stored[-1].block.x.shape[1]
+    sums, largest = np.zeros(n_features), np.zeros(n_features)
+    for x, weight in blocks:
+        wide = x.astype(np.float64, copy=False)
+        sums += wide.sum(axis=0) if weight is None else weight @ wide
+        np.maximum(largest, np.maximum(wide.max(axis=0), -wide.min(axis=0)), out=largest)
+    first_row = None
+    if blocks:
+        first_row = draws.draw_row(blocks, draws.generator(seed, 0, machine.number))
+    return Statistics(
+        machine=machine.number,
+        n_points=sum(len(block.x) for block in blocks),
+        n_features=n_features,
+        sum_weights=float(sum(item.sum_weights for item in machine.stored)),
+        sums=sums,
+        sum_sq=machine.sum_sq,
+        largest=largest,
+        origin=machine.origin,
+        invalid_features=sum(item.invalid_features for item in machine.stored),
+        invalid_weights=sum(item.invalid_weights for item in machine.stored),
+        wrong_length=sum(item.wrong_length for item in machine.stored),
+        first_row=first_row,
+    )
+
+
+class Frame(NamedTuple):
+    """Frame shared by the driver and all machines.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_features,), float64
+        Centers travel relative to it.
+    sum_grid : ndarray of shape (n_features,), float64
+    weight_grid : float
+        Spacings to which sums and weights are rounded so that they add exactly.
+    """
+
+    mean: np.ndarray
+    sum_grid: np.ndarray
+    weight_grid: float
+
+    def to_machine(self, centers: np.ndarray, machine: Machine) -> np.ndarray:
+        """Move centers from the shared frame into a machine's."""
+        return centers + (self.mean - machine.origin)
+
+    def from_machine(self, rows: np.ndarray, machine: Machine) -> np.ndarray:
+        """Move rows from a machine's frame into the shared one."""
+        return rows + (machine.origin - self.mean)
+
+
+class RoundOrder(NamedTuple):
+    """What machines are asked to do in a round: one entry per set of centers."""
+
+    frame: Frame
+    centers: list[np.ndarray]
+    local_steps: list[int]
+
+
+def local_round(machine: Machine, order: RoundOrder) -> list[RoundSummary]:
+    """Do the local steps of a round for every set of centers (Algorithm 1, Machine(i))."""
+    return [
+        _one_local_round(machine, order.frame, centers, steps)
+        for centers, steps in zip(order.centers, order.local_steps, strict=True)
+    ]
+
+
+def _one_local_round(
+    machine: Machine, frame: Frame, centers: np.ndarray, local_steps: int
+) -> RoundSummary:
+    began = frame.to_machine(centers, machine)
+    phase = local_phase(machine.blocks, began, local_steps, machine.sum_sq)
+    moved = means_or_kept(phase.sums, phase.weights, began) - began
+    sq_moved = np.einsum("kd,kd->k", moved, moved)
+    shift = machine.origin - frame.mean
+    return RoundSummary(
+        sums=to_grid(phase.sums + phase.weights[:, None] * shift, frame.sum_grid),
+        weights=to_grid(phase.weights, np.float64(frame.weight_grid)),
+        machines=np.array([machine.number]),
+        inertia=np.array([phase.inertia]),
+        sq_drift=np.array([sq_moved.max()]),
+        sq_moved=np.array([phase.weights @ sq_moved]),
+    )
+
+
+class CentersOrder(NamedTuple):
+    """Absolute centers, for the last pass with them."""
+
+    centers: np.ndarray
+
+
+def assign(machine: Machine, order: CentersOrder) -> Assignment:
+    """Label every row exactly; return sizes, weights and inertia per cluster."""
+    centers = order.centers - machine.origin
+    k = len(centers)
+    sizes = np.zeros(k, dtype=np.int64)
+    weights, inertia = np.zeros(k), np.zeros(k)
+    for x, weight in machine.blocks:
+        labels, sq_distances = exact_nearest(x, centers)
+        sizes += np.bincount(labels, minlength=k)
+        weights += np.bincount(labels, weights=weight, minlength=k)
+        weighted = sq_distances if weight is None else sq_distances * weight
+        inertia += np.bincount(labels, weights=weighted, minlength=k)
+    return Assignment(np.array([machine.number]), sizes, weights[None], inertia[None])
+
+
+class ArrivalsOrder(NamedTuple):
+    """One seeding pass: let Poisson clocks run for ``duration`` given the known centers."""
+
+    frame: Frame
+    centers: np.ndarray
+    duration: float
+    seed: int
+    number: int
+
+
+def arrivals(machine: Machine, order: ArrivalsOrder) -> TimedRows:
+    """Draw a machine's share of a seeding pass (kernel.draws.draw_arrivals)."""
+    rng = draws.generator(order.seed, order.number, machine.number)
+    centers = order.frame.to_machine(order.centers, machine)
+    found = draws.draw_arrivals(machine.blocks, centers, order.duration, rng)
+    return TimedRows(
+        machines=np.array([machine.number]),
+        potential=np.array([found.potential]),
+        times=found.times,
+        rows=order.frame.from_machine(found.rows, machine),
+        sq_distances=found.sq_distances,
+    )
+
+
+class OneRow(NamedTuple):
+    """A machine's E_i and the row it drew, in the shared frame."""
+
+    machine: int
+    potential: float
+    row: np.ndarray
+
+
+def one_row(machine: Machine, order: ArrivalsOrder) -> list[OneRow]:
+    """Draw one row by distance (the literal Algorithm 2; ``duration`` is not used)."""
+    rng = draws.generator(order.seed, order.number, machine.number)
+    centers = order.frame.to_machine(order.centers, machine)
+    row, potential = draws.draw_row_by_distance(machine.blocks, centers, rng)
+    return [OneRow(machine.number, potential, order.frame.from_machine(row, machine))]
+
+
+class RowsOrder(NamedTuple):
+    """Draw ``size`` rows without replacement."""
+
+    frame: Frame
+    size: int
+    seed: int
+    number: int
+
+
+def random_rows(machine: Machine, order: RowsOrder) -> CandidateRows:
+    """Draw a machine's candidates for a draw without replacement."""
+    rng = draws.generator(order.seed, order.number, machine.number)
+    keys, rows = draws.draw_rows_without_replacement(machine.blocks, order.size, rng)
+    return CandidateRows(keys, order.frame.from_machine(rows, machine), order.size)
+
+
+class WeighOrder(NamedTuple):
+    """Weigh candidates by the rows nearest to them."""
+
+    frame: Frame
+    candidates: np.ndarray
+
+
+def weigh(machine: Machine, order: WeighOrder) -> np.ndarray:
+    """Return the weight of the rows nearest each candidate, on the shared grid."""
+    centers = order.frame.to_machine(order.candidates, machine)
+    _, weights = lloyd_step(machine.blocks, centers)
+    return to_grid(weights, np.float64(order.frame.weight_grid))

@@ -1,0 +1,158 @@
+"""What a fit leaves behind: plain data, no Spark, ready to be written as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """One round: broadcast, local steps on every machine, exchange.
+
+    Attributes
+    ----------
+    round : int
+        Number of the round in the order the rounds ran, from 1.
+    iteration : int
+        Lloyd iterations behind the centers the round began with (falls back after a revert).
+    local_steps : int
+        Local Lloyd steps every machine did in this round.
+    inertia : float
+        Exact inertia, the sum of ``w * squared distance``, of the centers the round began with.
+    center_shift : float
+        Largest Euclidean distance a center moved in this round (0 when the round was discarded).
+    max_local_drift : float
+        Largest ``||theta_ki - theta_k||`` over machines i and clusters k with local points:
+        how far a machine's center went from the center broadcast at the start of the round.
+    rms_deviation : float
+        Weighted root mean square distance of the machines' centers from the new global center
+        (the paper's deviation from the virtual iterate).
+    empty_clusters : int
+        Clusters without points on every machine after the round; they keep their center.
+    reverted : bool
+        True when the centers the round began with turned out worse than the best so far: the
+        round's work was discarded and the fit went back to the best centers.
+    bytes_down, bytes_up : int
+        Bytes of centers sent to the machines, and of sums sent back by the tasks.
+    seconds : float
+        Wall time of the round.
+    """
+
+    round: int
+    iteration: int
+    local_steps: int
+    inertia: float
+    center_shift: float
+    max_local_drift: float
+    rms_deviation: float
+    empty_clusters: int
+    reverted: bool
+    bytes_down: int
+    bytes_up: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """Everything known about one fit apart from the centers.
+
+    Attributes
+    ----------
+    k_requested, k : int
+        Clusters asked for, and centers returned (fewer when there were too few distinct rows).
+    n_points, n_features, n_partitions : int
+        Rows that took part, columns, and partitions with at least one row (the machines).
+    n_skipped : int
+        Rows left out by ``handleInvalid="skip"``.
+    sum_weights : float
+        Sum of the weights (the number of rows when there are none).
+    local_steps, max_iter : int
+        L and T as asked for.
+    tol : float
+        Largest center movement (Euclidean) that counts as converged.
+    safeguard : bool
+        Whether worse rounds were taken back.
+    dtype : str
+        Precision of the cached data, ``"float32"`` or ``"float64"``.
+    init_mode : str
+        How the initial centers were made.
+    seed : int
+        The seed used, drawn if none was given.
+    seeding_passes : int
+        Passes over the data that seeding took (beyond the ingest pass).
+    n_iter, n_rounds, reverts : int
+        Lloyd iterations behind the returned centers; rounds run; rounds taken back.
+    converged : bool
+        True when the fit stopped because no center moved farther than ``tol``.
+    inertia : float
+        Exact inertia of the returned centers, from a last pass with them.
+    cluster_sizes : list of int
+        Rows per cluster in that pass.
+    cluster_weights, cluster_inertia : list of float
+        Weight and inertia per cluster in that pass.
+    bytes_exchanged : int
+        Bytes of centers and sums sent in both directions by all rounds.
+    seconds : dict
+        Wall seconds by phase: ``ingest``, ``seed``, ``iterate``, ``final``, ``total``.
+    rounds : list of RoundRecord
+    warnings : list of str
+        What the user was warned of.
+    """
+
+    k_requested: int
+    k: int
+    n_points: int
+    n_features: int
+    n_partitions: int
+    n_skipped: int
+    sum_weights: float
+    local_steps: int
+    max_iter: int
+    tol: float
+    safeguard: bool
+    dtype: str
+    init_mode: str
+    seed: int
+    seeding_passes: int
+    n_iter: int
+    n_rounds: int
+    reverts: int
+    converged: bool
+    inertia: float
+    cluster_sizes: list[int]
+    cluster_weights: list[float]
+    cluster_inertia: list[float]
+    bytes_exchanged: int
+    seconds: dict[str, float]
+    rounds: list[RoundRecord] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as nested plain Python values (JSON-ready)."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> FitRecord:
+        """Rebuild a record from :meth:`to_dict`."""
+        rounds = [RoundRecord(**row) for row in values["rounds"]]
+        return cls(**{**values, "rounds": rounds})
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """Centers and record of one fit.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, n_features), float64
+    origin : ndarray of shape (n_features,), float64
+        Frame of the stored data: predictions work on ``dtype(x - origin)``, as the fit did.
+    record : FitRecord
+    """
+
+    centers: np.ndarray
+    origin: np.ndarray
+    record: FitRecord

@@ -1,0 +1,113 @@
+"""Exact labels and distances: what predictions and the final cost are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
+
+
+def exact_nearest(x: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each row's nearest center and squared distance, free of product rounding.
+
+    A product in x's dtype proposes; every row whose runner-up is within rounding of the winner is
+    decided by float64 differences. So a row's label depends on the row and the centers alone,
+    never on the rows around it.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_features), float32 or float64
+    centers : ndarray of shape (k, n_features), float64
+        In the frame of ``x``.
+
+    Returns
+    -------
+    labels : ndarray of shape (n,), int32
+        Ties go to the lowest index.
+    sq_distances : ndarray of shape (n,), float64
+        Never negative; exactly 0 for a row equal to its center.
+    """
+    k, n_features = centers.shape
+    labels = np.zeros(len(x), dtype=np.int32)
+    sq_distances = np.empty(len(x))
+    sq_norms = np.einsum("kd,kd->k", centers, centers)
+    half_sq_norms = (0.5 * sq_norms).astype(x.dtype)
+    transposed = np.ascontiguousarray(centers.T, dtype=x.dtype)
+    # Rounding of a score: sqrt(d) products of size |x||c| plus the norm's own rounding. 4 is
+    # generous; a row flagged for nothing only costs a few more differences.
+    unit = (4.0 * np.sqrt(n_features) + 8.0) * float(np.finfo(x.dtype).eps)
+    largest = float(np.sqrt(sq_norms.max()))
+    for rows in slices(len(x), rows_per_chunk(n_features, k, x.itemsize)):
+        part = x[rows]
+        if k > 1:
+            scores = part @ transposed
+            scores -= half_sq_norms
+            best = scores.max(axis=1)
+            norms = np.sqrt(np.einsum("nd,nd->n", part, part))
+            slack = (unit * largest) * (norms + largest)
+            close = scores >= (best - slack)[:, None]
+            labels[rows] = close.argmax(axis=1)
+            _decide(part, centers, close, labels[rows])
+        sq_distances[rows] = sq_distance_to(part, centers, labels[rows])
+    return labels, sq_distances
+
+
+def _decide(x: np.ndarray, centers: np.ndarray, close: np.ndarray, labels: np.ndarray) -> None:
+    """Settle rows with several close centers by float64 distances; writes ``labels``."""
+    several = np.flatnonzero(close.sum(axis=1) > 1)
+    # A few MB of index pairs and of differences at a time, even if every center is close.
+    step = max(1, (4 << 20) // (32 * max(x.shape[1], len(centers))))
+    for some in slices(len(several), step):
+        rows = several[some]
+        row, cluster = np.nonzero(close[rows])
+        starts = np.searchsorted(row, np.arange(len(rows)))
+        sq = np.concatenate(
+            [
+                sq_distance_to(x[rows[row[pairs]]], centers, cluster[pairs])
+                for pairs in slices(len(row), 4 * step)
+            ]
+        )
+        smallest = np.minimum.reduceat(sq, starts)
+        # The first pair of a row that reaches the minimum: clusters ascend within a row.
+        winners = np.flatnonzero(sq == smallest[row])
+        first = winners[np.searchsorted(row[winners], np.arange(len(rows)))]
+        labels[rows] = cluster[first]
+
+
+def sq_distance_to(x: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return ``||x_n - centers[labels_n]||**2`` by float64 differences, shape (n,), float64."""
+    difference = x.astype(np.float64)
+    difference -= centers[labels]
+    difference *= difference
+    return difference.sum(axis=1)
+
+
+def assign_rows(
+    x: np.ndarray, centers: np.ndarray, origin: np.ndarray, dtype: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Label raw rows exactly as the fit labelled them.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_features), any real dtype
+        Raw rows, finite.
+    centers : ndarray of shape (k, n_features), float64
+    origin : ndarray of shape (n_features,), float64
+        Frame in which the fit kept its rows (``FitResult.origin``).
+    dtype : str
+        Precision in which the fit kept its rows.
+
+    Returns
+    -------
+    labels : ndarray of shape (n,), int32
+        Ties go to the lowest index.
+    sq_distances : ndarray of shape (n,), float64
+    """
+    return exact_nearest(to_frame(x, origin, dtype), centers - origin)
+
+
+def to_frame(x: np.ndarray, origin: np.ndarray, dtype: str) -> np.ndarray:
+    """Return ``dtype(x - origin)``, subtracting in float64; a C-contiguous array."""
+    if origin.any():
+        x = x.astype(np.float64, copy=False) - origin
+    return np.ascontiguousarray(x, dtype=dtype)

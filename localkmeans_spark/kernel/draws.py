@@ -1,0 +1,211 @@
+"""Random draws of rows on one machine, each from a generator made for that pass and machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from localkmeans_spark.kernel.assign import sq_distance_to
+from localkmeans_spark.kernel.chunks import rows_per_sum, slices
+from localkmeans_spark.kernel.lloyd import Block, nearest
+
+
+def generator(seed: int, *key: int) -> np.random.Generator:
+    """Return the generator for one place in a fit: ``key`` is (pass,) or (pass, machine).
+
+    The same seed and key give the same draws, so retries and the order of tasks change nothing.
+    """
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def weighted_indices(mass: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw indices with probability mass / sum(mass), with replacement.
+
+    Rounding of the cumulative sum can neither run past the end nor pick an entry of mass 0.
+
+    Parameters
+    ----------
+    mass : ndarray of shape (n,), float64, >= 0, not all 0
+    size : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (size,), int64
+    """
+    positive = np.flatnonzero(mass)
+    cumulative = np.cumsum(mass[positive])
+    drawn = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+    return positive[np.minimum(drawn, len(positive) - 1)]
+
+
+def _mass_of_rows(block: Block) -> np.ndarray:
+    return np.ones(len(block.x)) if block.weight is None else block.weight
+
+
+def draw_row(blocks: Sequence[Block], rng: np.random.Generator) -> np.ndarray:
+    """Draw one of a machine's rows with probability proportional to its weight.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        With at least one row.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (n_features,), float64
+        In the machine's frame.
+    """
+    totals = np.array([_mass_of_rows(block).sum() for block in blocks])
+    block = blocks[int(weighted_indices(totals, 1, rng)[0])]
+    return block.x[int(weighted_indices(_mass_of_rows(block), 1, rng)[0])].astype(np.float64)
+
+
+def draw_rows_without_replacement(
+    blocks: Sequence[Block], size: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw rows one after the other, each proportional to weight among those left.
+
+    Every row gets the key Exp(1) / weight; the ``size`` smallest keys are the draw (Efraimidis
+    and Spirakis 2006), so draws of several machines merge by keeping the smallest keys overall.
+
+    Returns
+    -------
+    keys : ndarray of shape (<= size,), float64, ascending
+    rows : ndarray of shape (<= size, n_features), float64
+        In the machine's frame.
+    """
+    n_features = blocks[0].x.shape[1]
+    keys, rows = np.empty(0), np.empty((0, n_features))
+    for block in blocks:
+        block_keys = rng.exponential(size=len(block.x)) / _mass_of_rows(block)
+        keys, rows = smallest_keys(
+            np.concatenate([keys, block_keys]), [rows, block.x], size
+        )
+    return keys, rows
+
+
+def smallest_keys(
+    keys: np.ndarray, row_arrays: Sequence[np.ndarray], size: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Keep the rows of the ``size`` smallest keys, ascending.
+
+    Parameters
+    ----------
+    keys : ndarray of shape (n,)
+    row_arrays : sequence of ndarray
+        Together n rows, in the order of the keys.
+    size : int
+    """
+    order = np.argsort(keys, kind="stable")[:size]
+    starts = np.cumsum([0] + [len(rows) for rows in row_arrays])
+    kept = np.empty((len(order), row_arrays[0].shape[1]))
+    for start, rows in zip(starts, row_arrays, strict=False):
+        mine = (order >= start) & (order < start + len(rows))
+        kept[mine] = rows[order[mine] - start]
+    return keys[order], kept
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Arrivals of the rows' Poisson clocks on one or more machines.
+
+    Attributes
+    ----------
+    times : ndarray of shape (n,), float64
+    rows : ndarray of shape (n, n_features), float64
+    sq_distances : ndarray of shape (n,), float64
+        Squared distance of each row to the nearest of the centers known to the machine.
+    potential : float
+        Sum of ``w * squared distance`` over all rows.
+    """
+
+    times: np.ndarray
+    rows: np.ndarray
+    sq_distances: np.ndarray
+    potential: float
+
+
+def draw_arrivals(
+    blocks: Sequence[Block], centers: np.ndarray, duration: float, rng: np.random.Generator
+) -> Arrivals:
+    """Let every row arrive at the rate ``w * squared distance`` during ``duration``.
+
+    The arrivals of all machines, merged by time, are independent draws with probability
+    ``E_ij / sum E``, the law of Algorithm 2; each machine simulates its own share alone.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    centers : ndarray of shape (k, n_features), float64
+        Centers known so far, in the machine's frame.
+    duration : float
+        Expected number of arrivals divided by the sum of all rates.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Arrivals
+        ``rows`` in the machine's frame.
+
+    Notes
+    -----
+    One product with the centers and one pass of differences. Runs on: executor.
+    """
+    rows, distances = [], []
+    potential = 0.0
+    for block in blocks:
+        sq_distances = sq_distances_to_nearest(block.x, centers)
+        rates = sq_distances if block.weight is None else sq_distances * block.weight
+        total = float(rates.sum())
+        potential += total
+        count = rng.poisson(duration * total)
+        if count:
+            chosen = weighted_indices(rates, count, rng)
+            rows.append(block.x[chosen].astype(np.float64))
+            distances.append(sq_distances[chosen])
+    n_features = centers.shape[1]
+    found = np.concatenate([np.empty((0, n_features)), *rows])
+    return Arrivals(
+        times=rng.uniform(0.0, duration, size=len(found)),
+        rows=found,
+        sq_distances=np.concatenate([np.empty(0), *distances]),
+        potential=potential,
+    )
+
+
+def draw_row_by_distance(
+    blocks: Sequence[Block], centers: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, float]:
+    """Draw one row with probability E_ij / E_i (Algorithm 2 to the letter).
+
+    Returns
+    -------
+    row : ndarray of shape (n_features,), float64
+        In the machine's frame; any row when E_i is 0.
+    potential : float
+        E_i, the sum of ``w * squared distance`` to the nearest center.
+    """
+    x = np.concatenate([block.x for block in blocks])
+    mass = np.concatenate([_mass_of_rows(block) for block in blocks])
+    mass *= sq_distances_to_nearest(x, centers)
+    potential = float(mass.sum())
+    chosen = int(weighted_indices(mass, 1, rng)[0]) if potential > 0 else 0
+    return x[chosen].astype(np.float64), potential
+
+
+def sq_distances_to_nearest(x: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return each row's squared distance to its nearest center, shape (n,), float64.
+
+    The nearest center is found by a product in x's dtype, the distance by float64 differences:
+    0 for a row that equals its center, never negative.
+    """
+    labels = np.empty(len(x), dtype=np.int32)
+    nearest(x, centers, labels)
+    result = np.empty(len(x))
+    for rows in slices(len(x), rows_per_sum(x.shape[1], 1)):
+        result[rows] = sq_distance_to(x[rows], centers, labels[rows])
+    return result

@@ -1,0 +1,218 @@
+"""Lloyd steps on one machine's blocks (the inner loop of Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from localkmeans_spark.kernel.chunks import rows_per_chunk, rows_per_sum, slices
+
+
+class Block(NamedTuple):
+    """Some of a machine's rows.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n, n_features), float32 or float64, C-contiguous, read-only
+        Rows relative to the machine's origin.
+    weight : ndarray of shape (n,), float64, or None
+        Sample weights, all > 0; None when every row weighs 1.
+    """
+
+    x: np.ndarray
+    weight: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class LocalPhase:
+    """What one machine found in one round.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (k, n_features), float64
+        Weighted sum of the rows of each cluster in the last step; a row of zeros where the
+        cluster is empty here.
+    weights : ndarray of shape (k,), float64
+        Weight of each cluster in the last step.
+    inertia : float
+        Sum of ``w * ||x - c||**2`` over this machine's rows, c being the nearest of the centers
+        the round began with.
+    """
+
+    sums: np.ndarray
+    weights: np.ndarray
+    inertia: float
+
+
+def nearest(x: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> None:
+    """Write the index of each row's nearest center into ``labels``.
+
+    The largest ``x.c - ||c||**2 / 2`` is the smallest distance. Ties, and differences below the
+    rounding of x's dtype, go to the lowest index that rounds highest.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_features), float32 or float64
+    centers : ndarray of shape (k, n_features), float64
+        In the frame of ``x``.
+    labels : ndarray of shape (n,), int32
+        Written.
+
+    Notes
+    -----
+    One matrix product; scores live in one chunk-sized buffer, never n x k. Runs on: executor.
+    """
+    k, n_features = centers.shape
+    if k == 1:
+        labels[:] = 0
+        return
+    half_sq_norms = (0.5 * np.einsum("kd,kd->k", centers, centers)).astype(x.dtype)
+    transposed = np.ascontiguousarray(centers.T, dtype=x.dtype)
+    step = rows_per_chunk(n_features, k, x.itemsize)
+    buffer = np.empty((min(step, len(x)), k), dtype=x.dtype)
+    for rows in slices(len(x), step):
+        scores = buffer[: rows.stop - rows.start]
+        np.matmul(x[rows], transposed, out=scores)
+        scores -= half_sq_norms
+        labels[rows] = scores.argmax(axis=1)
+
+
+def add_cluster_sums(
+    block: Block, labels: np.ndarray, sums: np.ndarray, weights: np.ndarray
+) -> None:
+    """Add a block's weighted rows to the sums of their clusters, in float64.
+
+    Parameters
+    ----------
+    block : Block
+    labels : ndarray of shape (n,), int32
+        Cluster of each row, in [0, k).
+    sums : ndarray of shape (k, n_features), float64
+        Increased in place.
+    weights : ndarray of shape (k,), float64
+        Increased in place.
+
+    Notes
+    -----
+    The product of a sparse one-hot matrix with the rows adds them up at memory speed; float32
+    rows are widened first, a few MB at a time, so that no float32 sum loses digits.
+    Runs on: executor.
+    """
+    x, sample_weight = block
+    k, n_features = sums.shape
+    step = rows_per_sum(n_features, k)
+    ones = np.ones(min(step, len(x))) if sample_weight is None else None
+    indptr = np.arange(min(step, len(x)) + 1, dtype=np.int32)
+    for rows in slices(len(x), step):
+        n = rows.stop - rows.start
+        w = ones[:n] if ones is not None else sample_weight[rows]  # type: ignore[index]
+        one_hot = csr_array((w, labels[rows], indptr[: n + 1]), shape=(n, k))
+        sums += one_hot.T @ x[rows].astype(np.float64, copy=False)
+    weights += np.bincount(labels, weights=sample_weight, minlength=k)
+
+
+def lloyd_step(blocks: Sequence[Block], centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Assign every row to its nearest center and add up the clusters.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    centers : ndarray of shape (k, n_features), float64
+        In the frame of the blocks.
+
+    Returns
+    -------
+    sums : ndarray of shape (k, n_features), float64
+    weights : ndarray of shape (k,), float64
+    """
+    sums = np.zeros(centers.shape)
+    weights = np.zeros(len(centers))
+    for block in blocks:
+        labels = np.empty(len(block.x), dtype=np.int32)
+        nearest(block.x, centers, labels)
+        add_cluster_sums(block, labels, sums, weights)
+    return sums, weights
+
+
+def means_or_kept(sums: np.ndarray, weights: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return sums / weights, and the old center where a cluster is empty.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (k, n_features), float64
+    weights : ndarray of shape (k,), float64
+    centers : ndarray of shape (k, n_features), float64
+        Centers to keep for clusters of weight 0.
+
+    Returns
+    -------
+    ndarray of shape (k, n_features), float64
+    """
+    filled = weights > 0
+    means = centers.copy()
+    means[filled] = sums[filled] / weights[filled, None]
+    return means
+
+
+def inertia_from_sums(
+    sums: np.ndarray, weights: np.ndarray, centers: np.ndarray, sum_sq: float
+) -> float:
+    """Return the inertia of an assignment without looking at the rows again.
+
+    ``sum w ||x - c||^2 = sum w ||x||^2 - 2 sum_k c_k . S_k + sum_k W_k ||c_k||^2``, where S_k and
+    W_k are the cluster sums and weights. Exact up to float64 rounding of ``sum_sq``; never
+    negative.
+
+    Parameters
+    ----------
+    sums, weights : ndarray
+        Of the assignment to ``centers``.
+    centers : ndarray of shape (k, n_features), float64
+    sum_sq : float
+        Sum of ``w * ||x||**2`` over the rows, in the same frame.
+    """
+    cross = np.einsum("kd,kd->", centers, sums)
+    own = np.einsum("k,kd,kd->", weights, centers, centers)
+    return max(0.0, float(sum_sq - 2.0 * cross + own))
+
+
+def local_phase(
+    blocks: Sequence[Block], centers: np.ndarray, local_steps: int, sum_sq: float
+) -> LocalPhase:
+    """Run the local steps of one round on one machine (Algorithm 1, Machine(i)).
+
+    A cluster with no local rows keeps its center and ends with weight 0.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        All rows of the machine.
+    centers : ndarray of shape (k, n_features), float64
+        The broadcast centers, in the machine's frame.
+    local_steps : int
+        Steps to do, >= 1.
+    sum_sq : float
+        Sum of ``w * ||x||**2`` over the machine's rows.
+
+    Returns
+    -------
+    LocalPhase
+
+    Notes
+    -----
+    The inertia comes from the sums of the first step, at no extra pass. Runs on: executor.
+    """
+    sums, weights = lloyd_step(blocks, centers)
+    inertia = inertia_from_sums(sums, weights, centers, sum_sq)
+    local = centers
+    for _ in range(local_steps - 1):
+        moved = means_or_kept(sums, weights, local)
+        if np.array_equal(moved, local):
+            break  # a local fixed point: every further step would repeat this one
+        local = moved
+        sums, weights = lloyd_step(blocks, local)
+    return LocalPhase(sums, weights, inertia)
