@@ -8,7 +8,7 @@ way the order in which tasks finish changes no bit.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -57,6 +57,12 @@ class RoundSummary:
         Largest squared distance from a machine's center to the one the round began with.
     sq_moved : ndarray of shape (m,), float64
         Sum over clusters of weight times that squared distance.
+    within : ndarray of shape (m,), float64
+        Weighted scatter of the machine's rows around its own centers after the last step.
+    filled : ndarray of shape (m,), int64
+        Clusters with rows on the machine.
+    n_points : ndarray of shape (m,), int64
+        Rows of the machine.
     """
 
     sums: np.ndarray
@@ -65,10 +71,16 @@ class RoundSummary:
     inertia: np.ndarray
     sq_drift: np.ndarray
     sq_moved: np.ndarray
+    within: np.ndarray
+    filled: np.ndarray
+    n_points: np.ndarray
 
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in vars(self).values())
+
+
+_BY_MACHINE = [f.name for f in fields(RoundSummary) if f.name not in ("sums", "weights")]
 
 
 def merge_rounds(left: list[RoundSummary], right: list[RoundSummary]) -> list[RoundSummary]:
@@ -77,10 +89,7 @@ def merge_rounds(left: list[RoundSummary], right: list[RoundSummary]) -> list[Ro
         RoundSummary(
             sums=a.sums + b.sums,
             weights=a.weights + b.weights,
-            machines=np.concatenate([a.machines, b.machines]),
-            inertia=np.concatenate([a.inertia, b.inertia]),
-            sq_drift=np.concatenate([a.sq_drift, b.sq_drift]),
-            sq_moved=np.concatenate([a.sq_moved, b.sq_moved]),
+            **{name: np.concatenate([getattr(a, name), getattr(b, name)]) for name in _BY_MACHINE},
         )
         for a, b in zip(left, right, strict=True)
     ]
@@ -98,7 +107,7 @@ class Exchange:
         Of the centers the round began with.
     center_shift : float
         Largest distance a center moved.
-    max_local_drift, rms_deviation : float
+    max_local_drift, rms_deviation, disagreement : float
         See :class:`RoundRecord`.
     empty_clusters : int
     """
@@ -108,6 +117,7 @@ class Exchange:
     center_shift: float
     max_local_drift: float
     rms_deviation: float
+    disagreement: float
     empty_clusters: int
 
 
@@ -119,14 +129,29 @@ def exchange(summary: RoundSummary, centers: np.ndarray) -> Exchange:
     total = float(summary.weights.sum())
     # sum_i W_ki |theta_ki - c_k|^2 - W_k |theta_k - c_k|^2 = sum_i W_ki |theta_ki - theta_k|^2
     sq_deviation = math.fsum(summary.sq_moved) - float(summary.weights @ sq_shift)
+    sq_deviation = max(0.0, sq_deviation)
     return Exchange(
         centers=new,
         inertia=math.fsum(summary.inertia),
         center_shift=float(np.sqrt(sq_shift.max())),
         max_local_drift=float(np.sqrt(summary.sq_drift.max())),
-        rms_deviation=math.sqrt(max(0.0, sq_deviation) / total),
+        rms_deviation=math.sqrt(sq_deviation / total),
+        disagreement=_disagreement(summary, sq_deviation),
         empty_clusters=int((summary.weights == 0).sum()),
     )
+
+
+def _disagreement(summary: RoundSummary, between: float) -> float:
+    """Share of the scatter between the machines' centers, beyond what chance gives.
+
+    As in an analysis of variance: if every machine held a random share of the rows, the centers
+    of (machines x clusters) groups would take up (groups - clusters) / rows of the scatter.
+    """
+    scatter = between + max(0.0, math.fsum(summary.within))
+    if scatter <= 0:
+        return 0.0
+    groups = int(summary.filled.sum()) - int((summary.weights > 0).sum())
+    return between / scatter - groups / int(summary.n_points.sum())
 
 
 @dataclass(frozen=True)

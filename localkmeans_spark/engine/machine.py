@@ -178,6 +178,8 @@ def _one_local_round(
 ) -> RoundSummary:
     began = frame.to_machine(centers, machine)
     phase = local_phase(machine.blocks, began, local_steps, machine.sum_sq)
+    filled = phase.weights > 0
+    explained = np.einsum("kd,kd->k", phase.sums, phase.sums)[filled] / phase.weights[filled]
     moved = means_or_kept(phase.sums, phase.weights, began) - began
     sq_moved = np.einsum("kd,kd->k", moved, moved)
     shift = machine.origin - frame.mean
@@ -188,6 +190,9 @@ def _one_local_round(
         inertia=np.array([phase.inertia]),
         sq_drift=np.array([sq_moved.max()]),
         sq_moved=np.array([phase.weights @ sq_moved]),
+        within=np.array([machine.sum_sq - explained.sum()]),
+        filled=np.array([filled.sum()]),
+        n_points=np.array([sum(len(block.x) for block in machine.blocks)]),
     )
 
 

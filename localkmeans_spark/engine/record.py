@@ -33,12 +33,17 @@ class RoundRecord:
     empty_clusters : int
         Clusters without points on every machine after the round; they keep their center.
     reverted : bool
-        True when the centers the round began with turned out worse than the best so far: the
-        round's work was discarded and the fit went back to the best centers.
+        True when the round's work was discarded and the fit went back to the best centers,
+        because the centers it began with were worse, or because the machines disagreed.
     bytes_down, bytes_up : int
         Bytes of centers sent to the machines, and of sums sent back by the tasks.
     seconds : float
         Wall time of the round.
+    disagreement : float
+        Share of the within-cluster scatter that comes from the machines' centers differing, less
+        the share that chance alone would give; near 0 for machines with alike rows.
+    note : str
+        Why the round was taken back, or why single steps follow; empty otherwise.
     """
 
     round: int
@@ -53,6 +58,8 @@ class RoundRecord:
     bytes_down: int
     bytes_up: int
     seconds: float
+    disagreement: float = 0.0
+    note: str = ""
 
 
 @dataclass(frozen=True)
