@@ -163,12 +163,14 @@ def _parallel(
     potential = _potential_bound(machines, first)
     passes = 0
     for _ in range(init_steps):
+        if potential <= 0:
+            break
         passes += 1
         # The potential is only known to be about this large, so the clocks run four times as
         # long as should be needed; the pass itself then says where to stop.
         found = machines.arrivals(candidates, 8.0 * k / potential, seed, passes, 8 * k)
         if found.potential <= 0:
-            break
+            break  # every row is a candidate already
         kept = found.times <= 2.0 * k / found.potential
         together = np.concatenate([candidates, found.rows[kept]])
         candidates = distinct_rows(together, machines.blocks.resolution)

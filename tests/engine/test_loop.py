@@ -1,0 +1,146 @@
+"""The driver's decisions, without Spark: machines are simulated by the kernel."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from localkmeans_spark.engine.aggregate import Exchange
+from localkmeans_spark.engine.loop import LloydRun, Traffic
+from localkmeans_spark.kernel.lloyd import Block, local_phase, means_or_kept
+
+NO_TRAFFIC = Traffic(0, 0, 0.0)
+
+
+def finding(inertia, shift=1.0, disagreement=0.0, centers=None):
+    centers = np.zeros((1, 1)) if centers is None else centers
+    return Exchange(centers, inertia, shift, 0.0, 0.0, disagreement, 0)
+
+
+def run_of(**changes):
+    options = {"local_steps": 4, "max_iter": 12, "tol": 0.0, "safeguard": True, "sum_sq": 1.0}
+    return LloydRun(np.zeros((1, 1)), **{**options, **changes})
+
+
+def test_rounds_are_t_over_l_rounded_up_and_the_last_is_shorter():
+    run = run_of(max_iter=10, safeguard=False)
+    steps = []
+    while (order := run.next_order()) is not None:
+        steps.append(order.local_steps)
+        run.absorb(order, finding(1.0), NO_TRAFFIC)
+    assert steps == [4, 4, 2]
+    assert run.n_iter == 10 and not run.converged
+
+
+def test_a_rise_goes_back_to_the_best_centers_with_half_the_steps():
+    run = run_of()
+    good = np.array([[1.0]])
+    order = run.next_order()
+    run.absorb(order, finding(100.0, centers=good), NO_TRAFFIC)  # now at `good`
+    order = run.next_order()
+    assert order.centers is good
+    run.absorb(order, finding(60.0, centers=np.array([[2.0]])), NO_TRAFFIC)  # good costs 60
+    order = run.next_order()
+    record = run.absorb(order, finding(80.0, centers=np.array([[3.0]])), NO_TRAFFIC)
+    assert record.reverted and "raised" in record.note
+    assert run.reverts == 1
+    order = run.next_order()
+    assert order.centers is good and order.local_steps == 2
+    assert run.n_iter == 4, "iterations taken back do not count"
+
+
+def test_disagreeing_machines_are_taken_back_at_once_and_for_good():
+    run = run_of()
+    start = run.centers
+    record = run.absorb(run.next_order(), finding(100.0, disagreement=0.5), NO_TRAFFIC)
+    assert record.reverted and "disagree" in record.note
+    order = run.next_order()
+    assert order.centers is start and order.local_steps == 1 and run.n_iter == 0
+    # Single steps are exact, whatever the machines hold.
+    record = run.absorb(order, finding(100.0, disagreement=0.9), NO_TRAFFIC)
+    assert not record.reverted
+
+
+def test_plain_algorithm_never_goes_back():
+    run = run_of(safeguard=False)
+    for inertia in (100.0, 200.0, 300.0):
+        record = run.absorb(run.next_order(), finding(inertia, disagreement=0.9), NO_TRAFFIC)
+        assert not record.reverted
+    assert run.next_order() is None
+    assert run.settle(1e9)
+
+
+def test_small_improvement_leads_to_single_steps():
+    run = run_of(max_iter=50)
+    run.absorb(run.next_order(), finding(100.0), NO_TRAFFIC)
+    run.absorb(run.next_order(), finding(50.0), NO_TRAFFIC)
+    assert run.next_order().local_steps == 4
+    run.absorb(run.next_order(), finding(49.0), NO_TRAFFIC)
+    assert run.next_order().local_steps == 1
+
+
+def test_a_standstill_between_local_steps_is_not_convergence():
+    run = run_of()
+    run.absorb(run.next_order(), finding(100.0, shift=0.0), NO_TRAFFIC)
+    assert not run.converged
+    order = run.next_order()
+    assert order.local_steps == 1
+    run.absorb(order, finding(100.0, shift=0.0), NO_TRAFFIC)
+    assert run.converged and run.next_order() is None
+
+
+def test_the_last_pass_can_send_the_run_back():
+    run = run_of(max_iter=4)
+    start = run.centers
+    run.absorb(run.next_order(), finding(100.0, centers=np.array([[9.0]])), NO_TRAFFIC)
+    assert run.next_order() is None
+    assert not run.settle(130.0)
+    order = run.next_order()
+    assert order.centers is start and order.local_steps == 2
+    run.absorb(order, finding(100.0, centers=np.array([[5.0]])), NO_TRAFFIC)
+    run.absorb(run.next_order(), finding(90.0), NO_TRAFFIC)
+    assert run.settle(80.0)
+
+
+def simulate(parts, centers, local_steps, max_iter=20, safeguard=True):
+    """Run the loop on NumPy machines; return final centers and rounds."""
+    stored = [([Block(np.ascontiguousarray(p), None)], float((p**2).sum())) for p in parts]
+    total = sum(s for _, s in stored)
+    run = LloydRun(centers, local_steps=local_steps, max_iter=max_iter, tol=0.0,
+                   safeguard=safeguard, sum_sq=total)  # fmt: skip
+    while True:
+        while (order := run.next_order()) is not None:
+            phases = [local_phase(b, order.centers, order.local_steps, s) for b, s in stored]
+            sums = sum(p.sums for p in phases)
+            weights = sum(p.weights for p in phases)
+            new = means_or_kept(sums, weights, order.centers)
+            within = sum(
+                s - sum((p.sums[f] ** 2).sum(axis=1) / p.weights[f])
+                for (_, s), p in zip(stored, phases, strict=True)
+                for f in [p.weights > 0]
+            )
+            scatter = total - sum((sums[weights > 0] ** 2).sum(axis=1) / weights[weights > 0])
+            groups = sum((p.weights > 0).sum() for p in phases) - (weights > 0).sum()
+            disagreement = 1 - within / scatter - groups / sum(len(p) for p in parts)
+            shift = float(np.sqrt(((new - order.centers) ** 2).sum(axis=1).max()))
+            run.absorb(
+                order, finding(sum(p.inertia for p in phases), shift, disagreement, new), NO_TRAFFIC
+            )
+        cost = sum(local_phase(b, run.centers, 1, s).inertia for b, s in stored)
+        if run.settle(cost):
+            return cost, run
+
+
+@pytest.mark.parametrize("local_steps", [2, 5, 10, 20])
+def test_sorted_digits_end_within_a_thousandth_of_centralized(local_steps):
+    x, y = load_digits(return_X_y=True)
+    parts = np.array_split(x[np.argsort(y, kind="stable")], 10)
+    for seed in range(3):
+        start = x[np.random.default_rng(seed).choice(len(x), 10, replace=False)]
+        central, _ = simulate(parts, start, 1)
+        plain, _ = simulate(parts, start, local_steps, safeguard=False)
+        guarded, run = simulate(parts, start, local_steps)
+        assert guarded <= 1.001 * central
+        assert run.n_iter <= 20
+        if local_steps >= 5:
+            assert plain > 1.05 * central, "the case is too easy: the plain algorithm does it too"
+            assert run.reverts >= 1
