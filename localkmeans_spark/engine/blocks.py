@@ -9,25 +9,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 from pyspark import RDD, StorageLevel
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark.engine.aggregate import Statistics, concatenate
-from localkmeans_spark.engine.checks import check_statistics
 from localkmeans_spark.engine.columns import ingest_columns
 from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.engine.data_summary import DataSummary, summarise
 from localkmeans_spark.engine.ingest import BLOCK_SCHEMA, IngestPlan, encode_partition
 from localkmeans_spark.engine.machine import (
-    Frame,
     Machine,
     Merge,
     Worker,
     describe,
     run_machines,
 )
-from localkmeans_spark.kernel.exact_sum import grid_for
 
 logger = logging.getLogger("localkmeans_spark")
 
@@ -42,36 +39,19 @@ _TASKS_PER_CORE = 3
 _DRIVER_BYTES = 32 << 20
 
 
-@dataclass
+@dataclass(frozen=True)
 class Blocks:
     """The cached data of one fit, and how to run jobs on it.
 
     Attributes
     ----------
-    statistics : list of Statistics
-        Of every machine with rows, in the order of the partitions.
-    n_points, n_features, n_skipped : int
-    sum_weights : float
-    frame : Frame
-    origin : ndarray of shape (n_features,), float64
-        Frame in which predictions will work: that of the largest machine.
-    sum_sq : float
-        Sum of ``w * ||x - mean||**2``.
-    resolution : ndarray of shape (n_features,), float64
-        Distance below which two values of a column may differ by rounding alone.
+    tasks : RDD
+        Encoded blocks, several machines a partition when there are many machines.
+    data : DataSummary
     """
 
-    cached: RDD
     tasks: RDD
-    statistics: list[Statistics]
-    n_points: int
-    n_features: int
-    n_skipped: int
-    sum_weights: float
-    frame: Frame
-    origin: np.ndarray
-    sum_sq: float
-    resolution: np.ndarray
+    data: DataSummary
 
     def run(
         self, worker: Worker, payload: Any, merge: Merge, description: str, summary_bytes: int
@@ -175,7 +155,10 @@ def open_blocks(df: DataFrame, config: FitConfig) -> Iterator[Blocks]:
         found = _run(
             cached, _describe, config.seed, concatenate, "reading the data", depth=1, empty_too=True
         )
-        yield _blocks(cached, found or [], config)
+        data = summarise(found or [], config)
+        n_tasks = _TASKS_PER_CORE * cached.context.defaultParallelism
+        # Coalescing never splits a machine, and follows where the cached blocks are.
+        yield Blocks(cached.coalesce(min(cached.getNumPartitions(), n_tasks)), data)
     finally:
         cached.unpersist()
 
@@ -209,42 +192,3 @@ def _records_per_batch(session: SparkSession, n_features: int | None) -> Iterato
         yield
     finally:
         session.conf.set(_BATCH_CONF, before or "10000")
-
-
-def _blocks(cached: RDD, found: list[Statistics], config: FitConfig) -> Blocks:
-    found = sorted(found, key=lambda item: item.machine)
-    check_statistics(found, config)
-    n_skipped = sum(item.invalid_features for item in found)
-    found = [item for item in found if item.n_points]
-    sum_weights = float(sum(item.sum_weights for item in found))
-    n_features = found[0].n_features
-    # Only a frame: it needs to be near the middle and the same every time, not exact.
-    mean = np.zeros(n_features)
-    for item in found:
-        mean += (item.sums + item.sum_weights * item.origin) / sum_weights
-    bound, sum_sq = np.zeros(n_features), 0.0
-    for item in found:
-        shift = item.origin - mean
-        np.maximum(bound, item.largest + np.abs(shift), out=bound)
-        sum_sq += item.sum_sq + 2.0 * shift @ item.sums + item.sum_weights * shift @ shift
-    frame = Frame(
-        mean=mean,
-        sum_grid=grid_for(bound * sum_weights),
-        weight_grid=float(grid_for(np.array(sum_weights))),
-    )
-    largest = max(found, key=lambda item: item.n_points)
-    cores = cached.context.defaultParallelism
-    n_tasks = min(cached.getNumPartitions(), _TASKS_PER_CORE * cores)
-    return Blocks(
-        cached=cached,
-        tasks=cached.coalesce(n_tasks),
-        statistics=found,
-        n_points=sum(item.n_points for item in found),
-        n_features=n_features,
-        n_skipped=n_skipped,
-        sum_weights=sum_weights,
-        frame=frame,
-        origin=largest.origin.copy(),
-        sum_sq=max(0.0, float(sum_sq)),
-        resolution=4.0 * float(np.finfo(config.data.dtype).eps) * bound,
-    )

@@ -9,8 +9,9 @@ import numpy as np
 from pyspark.sql import DataFrame
 
 from localkmeans_spark.engine.aggregate import Assignment
-from localkmeans_spark.engine.blocks import Blocks, open_blocks
+from localkmeans_spark.engine.blocks import open_blocks
 from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.engine.data_summary import DataSummary
 from localkmeans_spark.engine.loop import LloydRun
 from localkmeans_spark.engine.record import FitRecord, FitResult
 from localkmeans_spark.engine.rounds import SparkMachines
@@ -60,13 +61,13 @@ def fit(df: DataFrame, config: FitConfig) -> FitResult:
             max_iter=config.max_iter,
             tol=config.tol,
             safeguard=config.safeguard,
-            sum_sq=blocks.sum_sq,
+            sum_sq=blocks.data.sum_sq,
         )
         centers, assignment = _run_to_the_end(run, machines, config, clock)
-        record = _record(config, blocks, run, assignment, seeding.passes, clock, warnings)
+        record = _record(config, blocks.data, run, assignment, seeding.passes, clock, warnings)
     for text in warnings:
         logger.warning(text)
-    return FitResult(centers=centers, origin=blocks.origin, record=record)
+    return FitResult(centers=centers, origin=blocks.data.origin, record=record)
 
 
 class _Clock:
@@ -84,17 +85,17 @@ class _Clock:
 
 
 def _initial_centers(machines: SparkMachines, config: FitConfig, warnings: list[str]) -> Seeding:
-    blocks = machines.blocks
+    data = machines.data
     if config.initial_centers is not None:
         centers = np.asarray(config.initial_centers, dtype=np.float64)
-        if centers.shape != (config.k, blocks.n_features) or not np.isfinite(centers).all():
+        if centers.shape != (config.k, data.n_features) or not np.isfinite(centers).all():
             raise invalid(
                 config.owner, "parameter 'initialCenters'",
-                f"a finite array of shape (k={config.k}, {blocks.n_features} features)",
+                f"a finite array of shape (k={config.k}, {data.n_features} features)",
                 Fact(f"shape {centers.shape}, {int((~np.isfinite(centers)).sum())} not finite"),
                 "Give one row a cluster, or change k.",
             )  # fmt: skip
-        return Seeding(centers - blocks.frame.mean, 0)
+        return Seeding(centers - data.frame.mean, 0)
     seeding = seed_centers(machines, config.k, config.init_mode, config.init_steps, config.seed)
     found = len(seeding.centers)
     if found < config.k:
@@ -119,7 +120,7 @@ def _run_to_the_end(
             if config.on_round is not None:
                 config.on_round(record)
         clock.stop("iterate")
-        centers = run.centers + machines.blocks.frame.mean
+        centers = run.centers + machines.data.frame.mean
         assignment = machines.assign(centers)
         clock.stop("final")
         if run.settle(float(assignment.inertia.sum())):
@@ -128,7 +129,7 @@ def _run_to_the_end(
 
 def _record(
     config: FitConfig,
-    blocks: Blocks,
+    data: DataSummary,
     run: LloydRun,
     assignment: Assignment,
     seeding_passes: int,
@@ -138,11 +139,11 @@ def _record(
     return FitRecord(
         k_requested=config.k,
         k=len(run.centers),
-        n_points=blocks.n_points,
-        n_features=blocks.n_features,
-        n_partitions=len(blocks.statistics),
-        n_skipped=blocks.n_skipped,
-        sum_weights=blocks.sum_weights,
+        n_points=data.n_points,
+        n_features=data.n_features,
+        n_partitions=len(data.statistics),
+        n_skipped=data.n_skipped,
+        sum_weights=data.sum_weights,
         local_steps=config.local_steps,
         max_iter=config.max_iter,
         tol=config.tol,

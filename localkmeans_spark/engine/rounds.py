@@ -35,7 +35,8 @@ class SparkMachines:
     """
 
     def __init__(self, blocks: Blocks) -> None:
-        self.blocks = blocks
+        self.data = blocks.data
+        self._blocks = blocks
 
     def round(
         self, orders: Sequence[Order], description: str
@@ -51,10 +52,10 @@ class SparkMachines:
         began = time.perf_counter()
         centers = [order.centers for order in orders]
         payload = machine.RoundOrder(
-            self.blocks.frame, centers, [order.local_steps for order in orders]
+            self.data.frame, centers, [order.local_steps for order in orders]
         )
         nbytes = sum(array.nbytes for array in centers)
-        summaries, n_tasks = self.blocks.run(
+        summaries, n_tasks = self._blocks.run(
             machine.local_round, payload, merge_rounds, description, nbytes
         )
         found = [exchange(s, c) for s, c in zip(summaries, centers, strict=True)]
@@ -67,12 +68,12 @@ class SparkMachines:
 
     def _executors(self) -> int:
         """Processes that a broadcast goes to: the executors, or the driver itself in local mode."""
-        status = self.blocks.cached.context._jsc.sc().getExecutorMemoryStatus()
+        status = self._blocks.tasks.context._jsc.sc().getExecutorMemoryStatus()
         return max(1, status.size() - 1)
 
     def assign(self, centers: np.ndarray) -> Assignment:
         """Label every row exactly with the nearest of the absolute ``centers``."""
-        found, _ = self.blocks.run(
+        found, _ = self._blocks.run(
             machine.assign,
             machine.CentersOrder(centers),
             merge_assignments,
@@ -88,14 +89,14 @@ class SparkMachines:
         self, centers: np.ndarray, duration: float, seed: int, number: int, wanted: int
     ) -> Arrivals:
         """Let the rows' Poisson clocks run (seeding pass ``number``); about ``wanted`` arrive."""
-        frame = self.blocks.frame
+        frame = self.data.frame
         order = machine.ArrivalsOrder(frame, centers, duration, seed, number)
-        found, _ = self.blocks.run(
+        found, _ = self._blocks.run(
             machine.arrivals,
             order,
             merge_arrivals,
             f"seeding pass {number} ({len(centers)} centers so far)",
-            8 * wanted * centers.shape[1] // max(1, len(self.blocks.statistics)),
+            8 * wanted * centers.shape[1] // max(1, len(self.data.statistics)),
         )
         return in_time_order(found)
 
@@ -103,28 +104,28 @@ class SparkMachines:
         self, centers: np.ndarray, seed: int, number: int
     ) -> list[machine.OneRow]:
         """Let every machine draw one row by distance; in the order of the machines."""
-        order = machine.ArrivalsOrder(self.blocks.frame, centers, 0.0, seed, number)
-        found, _ = self.blocks.run(
+        order = machine.ArrivalsOrder(self.data.frame, centers, 0.0, seed, number)
+        found, _ = self._blocks.run(
             machine.one_row, order, concatenate, f"drawing center {len(centers) + 1}", 0
         )
         return sorted(found, key=lambda item: item.machine)
 
     def random_rows(self, size: int, seed: int, number: int) -> np.ndarray:
         """Draw ``size`` rows without replacement, in the order drawn; fewer if there are fewer."""
-        order = machine.RowsOrder(self.blocks.frame, size, seed, number)
-        found, _ = self.blocks.run(
+        order = machine.RowsOrder(self.data.frame, size, seed, number)
+        found, _ = self._blocks.run(
             machine.random_rows,
             order,
             merge_candidates,
             "drawing random rows",
-            8 * size * self.blocks.n_features,
+            8 * size * self.data.n_features,
         )
         return found.rows
 
     def weigh(self, candidates: np.ndarray) -> np.ndarray:
         """Return the weight of the rows nearest each candidate."""
-        order = machine.WeighOrder(self.blocks.frame, candidates)
-        found, _ = self.blocks.run(
+        order = machine.WeighOrder(self.data.frame, candidates)
+        found, _ = self._blocks.run(
             machine.weigh, order, np.add, "weighing candidates", 8 * len(candidates)
         )
         return found

@@ -72,17 +72,17 @@ def _first_center(machines: SparkMachines, seed: int) -> np.ndarray:
     A machine is chosen by its weight and had drawn its row by weight: the law is uniform over
     the rows (weighted by their weights).
     """
-    blocks = machines.blocks
-    mass = np.array([item.sum_weights for item in blocks.statistics])
-    chosen = blocks.statistics[int(weighted_indices(mass, 1, generator(seed, 0))[0])]
+    data = machines.data
+    mass = np.array([item.sum_weights for item in data.statistics])
+    chosen = data.statistics[int(weighted_indices(mass, 1, generator(seed, 0))[0])]
     assert chosen.first_row is not None  # noqa: S101 - machines without rows are not listed
-    return (chosen.first_row + (chosen.origin - blocks.frame.mean))[None, :]
+    return (chosen.first_row + (chosen.origin - data.frame.mean))[None, :]
 
 
 def _potential_bound(machines: SparkMachines, centers: np.ndarray) -> float:
     """Potential of the first of ``centers`` alone, in closed form: at least that of all."""
-    blocks = machines.blocks
-    return blocks.sum_sq + blocks.sum_weights * float(centers[0] @ centers[0])
+    data = machines.data
+    return data.sum_sq + data.sum_weights * float(centers[0] @ centers[0])
 
 
 def draw_by_distance(
@@ -112,7 +112,7 @@ def draw_by_distance(
         found = machines.arrivals(centers, wanted / potential, seed, passes, wanted)
         before = len(centers)
         centers, remaining = accept_in_time_order(
-            found, centers, k, machines.blocks.resolution, generator(seed, passes)
+            found, centers, k, machines.data.resolution, generator(seed, passes)
         )
         fruitless = fruitless + 1 if len(centers) == before else 0
         potential = found.potential * remaining
@@ -145,7 +145,7 @@ def draw_one_by_one(machines: SparkMachines, k: int, seed: int) -> Seeding:
 def _random(machines: SparkMachines, k: int, seed: int) -> Seeding:
     """Draw rows without replacement; copies of a row are replaced by draws by distance."""
     rows = machines.random_rows(k, seed, 1)
-    distinct = distinct_rows(rows, machines.blocks.resolution)
+    distinct = distinct_rows(rows, machines.data.resolution)
     if len(distinct) == k:
         return Seeding(distinct, 1)
     return draw_by_distance(machines, distinct, k, seed, passes=1)
@@ -173,7 +173,7 @@ def _parallel(
             break  # every row is a candidate already
         kept = found.times <= 2.0 * k / found.potential
         together = np.concatenate([candidates, found.rows[kept]])
-        candidates = distinct_rows(together, machines.blocks.resolution)
+        candidates = distinct_rows(together, machines.data.resolution)
         potential = found.potential
     if len(candidates) < k:
         return draw_by_distance(machines, candidates, k, seed, passes)

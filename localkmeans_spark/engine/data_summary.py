@@ -1,0 +1,85 @@
+"""What the first pass over the data says of all machines together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from localkmeans_spark.engine.aggregate import Statistics
+from localkmeans_spark.engine.checks import check_statistics
+from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.engine.machine import Frame
+from localkmeans_spark.kernel.exact_sum import grid_for
+
+
+@dataclass(frozen=True)
+class DataSummary:
+    """The data of one fit in numbers.
+
+    Attributes
+    ----------
+    statistics : list of Statistics
+        Of every machine with rows, in the order of the partitions.
+    n_points, n_features, n_skipped : int
+    sum_weights : float
+    frame : Frame
+        Centers travel relative to its mean.
+    origin : ndarray of shape (n_features,), float64
+        Frame in which predictions will work: that of the largest machine.
+    sum_sq : float
+        Sum of ``w * ||x - mean||**2``.
+    resolution : ndarray of shape (n_features,), float64
+        Distance below which two values of a column may differ by rounding alone.
+    """
+
+    statistics: list[Statistics]
+    n_points: int
+    n_features: int
+    n_skipped: int
+    sum_weights: float
+    frame: Frame
+    origin: np.ndarray
+    sum_sq: float
+    resolution: np.ndarray
+
+
+def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
+    """Check the machines' statistics and put them together, in the order of the machines.
+
+    Raises
+    ------
+    InvalidInputError
+        See :func:`check_statistics`.
+    """
+    found = sorted(found, key=lambda item: item.machine)
+    check_statistics(found, config)
+    n_skipped = sum(item.invalid_features for item in found)
+    found = [item for item in found if item.n_points]
+    sum_weights = float(sum(item.sum_weights for item in found))
+    n_features = found[0].n_features
+    # Only a frame: it needs to be near the middle and the same every time, not exact.
+    mean = np.zeros(n_features)
+    for item in found:
+        mean += (item.sums + item.sum_weights * item.origin) / sum_weights
+    bound, sum_sq = np.zeros(n_features), 0.0
+    for item in found:
+        shift = item.origin - mean
+        np.maximum(bound, item.largest + np.abs(shift), out=bound)
+        sum_sq += item.sum_sq + 2.0 * shift @ item.sums + item.sum_weights * shift @ shift
+    frame = Frame(
+        mean=mean,
+        sum_grid=grid_for(bound * sum_weights),
+        weight_grid=float(grid_for(np.array(sum_weights))),
+    )
+    return DataSummary(
+        statistics=found,
+        n_points=sum(item.n_points for item in found),
+        n_features=n_features,
+        n_skipped=n_skipped,
+        sum_weights=sum_weights,
+        frame=frame,
+        origin=max(found, key=lambda item: item.n_points).origin.copy(),
+        sum_sq=max(0.0, float(sum_sq)),
+        resolution=4.0 * float(np.finfo(config.data.dtype).eps) * bound,
+    )

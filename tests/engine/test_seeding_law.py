@@ -1,0 +1,146 @@
+"""The law of Algorithm 2: exact probabilities against many draws.
+
+Drawing through Spark 20,000 times would take hours, so the machines' own functions run here in
+one process, under the same driver code; ``test_spark_draws_the_same_bits`` ties the two together.
+Seeds are fixed, so the tests do not flake; the level says how unlikely a failure would have been
+had they been drawn.
+"""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from localkmeans_spark.engine import aggregate, machine, seeding
+from localkmeans_spark.engine.block_format import StoredBlock
+from localkmeans_spark.engine.blocks import open_blocks
+from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.engine.data_summary import summarise
+from localkmeans_spark.engine.rounds import SparkMachines
+from localkmeans_spark.kernel.lloyd import Block
+
+from .frames import frame_of
+
+DRAWS = 20_000
+LEVEL = 1e-3
+PARTS = [[[0.0, 0.0], [1.0, 0.0]], [[0.0, 2.0]], [[3.0, 1.0], [3.0, 3.0], [0.5, 0.5]]]
+WEIGHTS = [[1.0, 2.0], [0.5], [1.0, 3.0, 1.5]]
+
+
+class InProcessMachines:
+    """All machines in this process: the same workers and merges, without Spark."""
+
+    def __init__(self, parts, weights, seed):
+        self.machines = []
+        for i, part in enumerate(parts):
+            x = np.array(part)
+            weight = None if weights is None else np.array(weights[i])
+            w = np.ones(len(x)) if weight is None else weight
+            stored = StoredBlock(i, Block(x, weight), np.zeros(2), float(w.sum()),
+                                 float(w @ (x**2).sum(axis=1)), 0, 0, 0)  # fmt: skip
+            self.machines.append(machine.Machine(i, [stored]))
+        found = [machine.describe(m, seed) for m in self.machines]
+        self.data = summarise(found, FitConfig(k=3, seed=seed))
+
+    def arrivals(self, centers, duration, seed, number, wanted):
+        order = machine.ArrivalsOrder(self.data.frame, centers, duration, seed, number)
+        found = [machine.arrivals(m, order) for m in reversed(self.machines)]
+        merged = found[0]
+        for item in found[1:]:
+            merged = aggregate.merge_arrivals(merged, item)
+        return aggregate.in_time_order(merged)
+
+    def one_row_each(self, centers, seed, number):
+        order = machine.ArrivalsOrder(self.data.frame, centers, 0.0, seed, number)
+        return [row for m in self.machines for row in machine.one_row(m, order)]
+
+
+def exact_law(weights):
+    """Probability of every set of 3 rows under Algorithm 2."""
+    x = np.concatenate(PARTS)
+    w = np.ones(len(x)) if weights is None else np.concatenate(weights)
+    law = {}
+    for order in permutations(range(len(x)), 3):
+        probability, nearest = 1.0, np.ones(len(x))
+        for i, chosen in enumerate(order):
+            mass = w * nearest
+            probability *= mass[chosen] / mass.sum()
+            sq = ((x - x[chosen]) ** 2).sum(axis=1)
+            nearest = sq if i == 0 else np.minimum(nearest, sq)
+        law[frozenset(order)] = law.get(frozenset(order), 0.0) + probability
+    assert sum(law.values()) == pytest.approx(1.0)
+    return law
+
+
+def observed(draw, weights):
+    x = np.concatenate(PARTS)
+    counts = {}
+    passes = []
+    for seed in range(DRAWS):
+        machines = InProcessMachines(PARTS, weights, seed)
+        found = draw(machines, seed)
+        rows = found.centers + machines.data.frame.mean
+        chosen = frozenset(((rows[:, None] - x) ** 2).sum(axis=2).argmin(axis=1).tolist())
+        counts[chosen] = counts.get(chosen, 0) + 1
+        passes.append(found.passes)
+    return counts, passes
+
+
+def follows(counts, law):
+    subsets = list(law)
+    assert set(counts) <= set(subsets)
+    return chisquare([counts.get(s, 0) for s in subsets], [law[s] * DRAWS for s in subsets]).pvalue
+
+
+def in_few_passes(machines, seed):
+    return seeding.seed_centers(machines, 3, "local-k-means++", 2, seed)
+
+
+def one_by_one(machines, seed):
+    return seeding.draw_one_by_one(machines, 3, seed)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize("draw", [in_few_passes, one_by_one])
+def test_the_law_of_algorithm_2(draw, weights):
+    counts, _ = observed(draw, weights)
+    assert follows(counts, exact_law(weights)) > LEVEL
+
+
+def test_the_law_holds_when_passes_run_out_of_candidates(monkeypatch):
+    monkeypatch.setattr(seeding, "_MIN_CANDIDATES", 1)
+    monkeypatch.setattr(seeding, "_CANDIDATES_PER_CENTER", 1)
+    monkeypatch.setattr(seeding, "_FRUITLESS_PASSES", 1000)
+    counts, passes = observed(in_few_passes, None)
+    assert np.mean(passes) > 2, "the case is too easy: candidates never run out"
+    assert follows(counts, exact_law(None)) > LEVEL
+
+
+def test_the_test_can_fail():
+    # Draws by plain instead of squared distance are told apart.
+    counts, _ = observed(in_few_passes, None)
+    assert follows(counts, exact_law(WEIGHTS)) < 1e-12
+
+
+def test_spark_draws_the_same_bits(spark):
+    for seed in range(3):
+        expected = in_few_passes(InProcessMachines(PARTS, None, seed), seed).centers
+        config = FitConfig(k=3, seed=seed)
+        with open_blocks(frame_of(spark, PARTS), config) as blocks:
+            found = in_few_passes(SparkMachines(blocks), seed)
+            literal = one_by_one(SparkMachines(blocks), seed)
+        np.testing.assert_array_equal(found.centers, expected)
+        assert literal.passes == 2 and len(literal.centers) == 3
+
+
+@pytest.mark.parametrize(("k", "most"), [(10, 3), (100, 3), (1000, 4)])
+def test_number_of_passes(spark, k, most):
+    rng = np.random.default_rng(k)
+    true = rng.normal(size=(k, 8))
+    x = true[rng.integers(0, k, size=20_000)] + 0.2 * rng.normal(size=(20_000, 8))
+    config = FitConfig(k=k)
+    with open_blocks(frame_of(spark, np.array_split(x, 4)), config) as blocks:
+        found = seeding.seed_centers(SparkMachines(blocks), k, "local-k-means++", 2, 0)
+    assert len(np.unique(found.centers, axis=0)) == k
+    assert found.passes <= most
