@@ -77,6 +77,7 @@ class RoundSummary:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all arrays."""
         return sum(array.nbytes for array in vars(self).values())
 
 
@@ -187,9 +188,7 @@ class TimedRows:
 
 def merge_arrivals(left: TimedRows, right: TimedRows) -> TimedRows:
     """Merge two groups of machines (sorted by time only at the end)."""
-    return TimedRows(
-        *(np.concatenate([getattr(left, n), getattr(right, n)]) for n in vars(left))
-    )
+    return TimedRows(*(np.concatenate([getattr(left, n), getattr(right, n)]) for n in vars(left)))
 
 
 def in_time_order(found: TimedRows) -> Arrivals:

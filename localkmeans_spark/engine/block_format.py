@@ -60,7 +60,7 @@ def encode(stored: StoredBlock) -> bytes:
     )  # fmt: skip
     sums = np.array([stored.sum_weights, stored.sum_sq])
     head = header.tobytes() + stored.origin.astype(np.float64).tobytes() + sums.tobytes()
-    parts = [head, bytes(-len(head) % _ALIGN)]
+    parts: list[bytes | memoryview] = [head, bytes(-len(head) % _ALIGN)]
     if weight is not None:
         parts.append(np.ascontiguousarray(weight, dtype=np.float64).data)
     parts.append(np.ascontiguousarray(x).data)

@@ -111,7 +111,7 @@ def _run(
     finally:
         # A failed job may still have tasks running that read it: those fail, harmlessly.
         broadcast.destroy()
-        context.setLocalProperty("spark.job.description", before)
+        context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]
 
 
 def _merge_optional(left: Any, right: Any, merge: Merge) -> Any:
@@ -175,7 +175,7 @@ def _block_rdd(df: DataFrame, config: FitConfig) -> RDD:
     with _records_per_batch(session, columns.n_features):
         blocks = selected.mapInArrow(partial(encode_partition, plan=plan), BLOCK_SCHEMA)
         # Straight from the JVM's byte arrays: a Python RDD of rows would pickle each block twice.
-        jvm = session.sparkContext._jvm
+        jvm: Any = session.sparkContext._jvm
         typed = getattr(blocks._jdf, "as")(jvm.org.apache.spark.sql.Encoders.BINARY())
         return RDD(typed.javaRDD(), session.sparkContext, NoOpSerializer())
 

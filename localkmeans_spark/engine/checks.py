@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from localkmeans_spark.engine.aggregate import Statistics
 from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 
-# Squares and products must stay inside the dtype: largest magnitude below, smallest above.
+# Squares and products must stay inside the dtype: smallest and largest magnitude of the data.
 _RANGE = {"float32": (1e-15, 1e16), "float64": (1e-140, 1e140)}
+
+Breach = Callable[[str, str, str, str], InvalidInputError]
 
 
 def check_statistics(found: list[Statistics], config: FitConfig) -> None:
@@ -19,65 +24,91 @@ def check_statistics(found: list[Statistics], config: FitConfig) -> None:
     ------
     InvalidInputError
     """
-    owner, data = config.owner, config.data
-    features = (
-        f"columns {', '.join(data.features_cols)}"
-        if data.features_cols
-        else f"column '{data.features_col}'"
-    )
-    widths = sorted({item.n_features for item in found if item.n_points})
+    data = config.data
+    names = ", ".join(data.features_cols)
+    features = f"columns {names}" if names else f"column '{data.features_col}'"
+
+    def breach(subject: str, rule: str, fact: str, fix: str) -> InvalidInputError:
+        return invalid(config.owner, subject, rule, Fact(fact), fix)
+
+    of_features = partial(breach, features)
+    _check_lengths(found, of_features)
+    _check_weights(found, config, breach)
+    _check_rows(found, config, features, breach)
+    with_rows = [item for item in found if item.n_points]
+    if with_rows[0].n_features == 0:
+        raise of_features("at least 1 feature long", "0 features", "Add features.")
+    _check_range(with_rows, config, of_features)
+
+
+def _check_lengths(
+    found: list[Statistics], breach: Callable[[str, str, str], InvalidInputError]
+) -> None:
+    rule, fix = "of one length in all rows", "Make every row a vector of the same length."
+    widths = {item.n_features for item in found if item.n_points}
+    if len(widths) > 1:
+        raise breach(rule, f"{min(widths)} to {max(widths)} features", fix)
     wrong_length = sum(item.wrong_length for item in found)
-    if wrong_length or len(widths) > 1:
-        what = f"{widths[0]} to {widths[-1]} features" if len(widths) > 1 else (
-            f"{wrong_length} rows with another number than {widths[0] if widths else 'the first'}"
-        )
-        raise invalid(
-            owner, features, "of one length in all rows", Fact(what),
-            "Make every row a vector of the same length.",
-        )  # fmt: skip
-    bad_weights = sum(item.invalid_weights for item in found)
-    if bad_weights:
-        raise invalid(
-            owner, f"column '{data.weight_col}' (weightCol)", "finite and >= 0 in every row",
-            Fact(f"{bad_weights} rows with a negative, NaN, infinite or null weight"),
+    if wrong_length:
+        usual = f"than {min(widths)}" if widths else "than the first"
+        raise breach(rule, f"{wrong_length} rows with another number of features {usual}", fix)
+
+
+def _check_weights(found: list[Statistics], config: FitConfig, breach: Breach) -> None:
+    count = sum(item.invalid_weights for item in found)
+    if count:
+        raise breach(
+            f"column '{config.data.weight_col}' (weightCol)",
+            "finite and >= 0 in every row",
+            f"{count} rows with a negative, NaN, infinite or null weight",
             "Filter or fill these rows; a weight of 0 leaves a row out.",
-        )  # fmt: skip
-    bad_rows = sum(item.invalid_features for item in found)
-    n_points = sum(item.n_points for item in found)
-    if bad_rows and data.handle_invalid == "error":
-        raise invalid(
-            owner, features, "finite numbers in every row",
-            Fact(f"{bad_rows} of {bad_rows + n_points} rows with null, NaN or infinite values"),
-            "Drop or fill them, or set handleInvalid='skip'.",
-        )  # fmt: skip
-    if n_points == 0:
-        left_out = f" ({bad_rows} with null, NaN or infinite values left out)" if bad_rows else ""
-        why = " of weight > 0" if data.weight_col is not None else ""
-        raise invalid(
-            owner, "the data", f"at least 1 row{why}", Fact(f"0 rows{left_out}"),
-            "Check the filter or the path the DataFrame comes from.",
-        )  # fmt: skip
-    if widths == [0]:
-        raise invalid(
-            owner, features, "at least 1 feature long", Fact("0 features"), "Add features."
         )
-    _check_range(found, config, features)
+    if not np.isfinite(sum(item.sum_weights for item in found)):
+        raise breach(
+            f"column '{config.data.weight_col}' (weightCol)",
+            "of a finite sum",
+            "weights that add up to infinity",
+            "Divide all weights by a constant: only their ratios matter to the centers.",
+        )
 
 
-def _check_range(found: list[Statistics], config: FitConfig, features: str) -> None:
+def _check_rows(found: list[Statistics], config: FitConfig, features: str, breach: Breach) -> None:
+    n_bad = sum(item.invalid_features for item in found)
+    n_points = sum(item.n_points for item in found)
+    if n_bad and config.data.handle_invalid == "error":
+        raise breach(
+            features,
+            "finite numbers in every row",
+            f"{n_bad} of {n_bad + n_points} rows with null, NaN or infinite values",
+            "Drop or fill them, or set handleInvalid='skip'.",
+        )
+    if n_points == 0:
+        weighted = " of weight > 0" if config.data.weight_col is not None else ""
+        left_out = f" ({n_bad} with null, NaN or infinite values left out)" if n_bad else ""
+        raise breach(
+            "the data",
+            f"at least 1 row{weighted}",
+            f"0 rows{left_out}",
+            "Check the filter or the path the DataFrame comes from.",
+        )
+
+
+def _check_range(
+    found: list[Statistics],
+    config: FitConfig,
+    breach: Callable[[str, str, str], InvalidInputError],
+) -> None:
     smallest, largest = _RANGE[config.data.dtype]
-    found = [item for item in found if item.n_points]
     size = 0.0
     for item in found:
         shift = np.abs(item.origin - found[0].origin)
         size = max(size, float(item.largest.max()), float(shift.max()))
     if size == 0 or smallest <= size <= largest:
         return
-    fix = "Rescale the features." if config.data.dtype == "float64" else (
-        "Set dtype='float64', or rescale the features."
-    )
-    raise invalid(
-        config.owner, features,
+    raise breach(
         f"between {smallest:g} and {largest:g} in size for dtype='{config.data.dtype}'",
-        Fact(f"values up to {size:g}"), fix,
-    )  # fmt: skip
+        f"values up to {size:g}",
+        "Rescale the features."
+        if config.data.dtype == "float64"
+        else "Set dtype='float64', or rescale the features.",
+    )

@@ -90,9 +90,7 @@ def _features(df: DataFrame, config: DataConfig, owner: str) -> tuple[Column, st
             field = resolve(df, name, "featuresCols", owner)
             if not _is_number(field.dataType):
                 raise _wrong_type(owner, name, "featuresCols", "numeric", field.dataType)
-        columns = [
-            _column(df, name).cast("double").alias(f"f{i}") for i, name in enumerate(names)
-        ]
+        columns = [_column(df, name).cast("double").alias(f"f{i}") for i, name in enumerate(names)]
         return F.struct(*columns), "columns", len(names)
     name = config.features_col
     field = resolve(df, name, "featuresCol", owner)
@@ -138,9 +136,7 @@ def _is_number(data_type: DataType) -> bool:
     return isinstance(data_type, (NumericType, DecimalType, BooleanType))
 
 
-def _wrong_type(
-    owner: str, name: str, parameter: str, rule: str, data_type: DataType
-) -> Exception:
+def _wrong_type(owner: str, name: str, parameter: str, rule: str, data_type: DataType) -> Exception:
     return invalid(
         owner,
         f"column '{name}' ({parameter})",

@@ -108,7 +108,9 @@ class _BlockBuilder:
         if self._pending or self._invalid_features or self._invalid_weights or self._wrong_length:
             yield self._flush()
 
-    def _usable(self, rows: RowBatch, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray | None]:
+    def _usable(
+        self, rows: RowBatch, batch: pa.RecordBatch
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Drop rows with unusable features or weights, and rows of weight 0."""
         x, weight = rows.x, None
         # One sum finds every NaN and infinity; only then are the rows looked at one by one.

@@ -176,7 +176,7 @@ class LloydRun:
             self._best = _Known(inertia, centers, self.n_iter)
 
     def _go_back(self, local_steps: int) -> None:
-        assert self._best is not None  # noqa: S101 - _is_worse has seen it
+        assert self._best is not None
         self.centers, self.n_iter = self._best.centers, self._best.iteration
         self._local_steps = local_steps
         self._last_inertia, self._last_steps = None, 0

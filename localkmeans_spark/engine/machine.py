@@ -22,7 +22,7 @@ from localkmeans_spark.engine.block_format import StoredBlock, decode
 from localkmeans_spark.kernel import draws
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.exact_sum import to_grid
-from localkmeans_spark.kernel.lloyd import Block, local_phase, lloyd_step, means_or_kept
+from localkmeans_spark.kernel.lloyd import Block, lloyd_step, local_phase, means_or_kept
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,6 @@ class Machine:
         Partition number.
     stored : list of StoredBlock
         With rows or without; at least one.
-    blocks : list of Block
-        Those with rows.
-    origin : ndarray of shape (n_features,), float64
-        Frame of the rows.
-    sum_sq : float
-        Sum of ``w * ||x||**2`` in that frame.
     """
 
     number: int
@@ -48,14 +42,17 @@ class Machine:
 
     @property
     def blocks(self) -> list[Block]:
+        """The blocks that have rows."""
         return [item.block for item in self.stored if len(item.block.x)]
 
     @property
     def origin(self) -> np.ndarray:
+        """Frame of the rows, shape (n_features,)."""
         return self.stored[-1].origin
 
     @property
     def sum_sq(self) -> float:
+        """Sum of ``w * ||x||**2`` in that frame."""
         return float(sum(item.sum_sq for item in self.stored))
 
 
@@ -185,7 +182,7 @@ def _one_local_round(
     shift = machine.origin - frame.mean
     return RoundSummary(
         sums=to_grid(phase.sums + phase.weights[:, None] * shift, frame.sum_grid),
-        weights=to_grid(phase.weights, np.float64(frame.weight_grid)),
+        weights=to_grid(phase.weights, frame.weight_grid),
         machines=np.array([machine.number]),
         inertia=np.array([phase.inertia]),
         sq_drift=np.array([sq_moved.max()]),
@@ -284,4 +281,4 @@ def weigh(machine: Machine, order: WeighOrder) -> np.ndarray:
     """Return the weight of the rows nearest each candidate, on the shared grid."""
     centers = order.frame.to_machine(order.candidates, machine)
     _, weights = lloyd_step(machine.blocks, centers)
-    return to_grid(weights, np.float64(order.frame.weight_grid))
+    return to_grid(weights, order.frame.weight_grid)

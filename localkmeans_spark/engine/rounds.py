@@ -38,9 +38,7 @@ class SparkMachines:
         self.data = blocks.data
         self._blocks = blocks
 
-    def round(
-        self, orders: Sequence[Order], description: str
-    ) -> tuple[list[Exchange], Traffic]:
+    def round(self, orders: Sequence[Order], description: str) -> tuple[list[Exchange], Traffic]:
         """Run one round for every set of centers.
 
         Returns
@@ -67,7 +65,7 @@ class SparkMachines:
         return found, traffic
 
     def _executors(self) -> int:
-        """Processes that a broadcast goes to: the executors, or the driver itself in local mode."""
+        """Count the processes a broadcast goes to: executors, or the driver in local mode."""
         status = self._blocks.tasks.context._jsc.sc().getExecutorMemoryStatus()
         return max(1, status.size() - 1)
 
@@ -100,9 +98,7 @@ class SparkMachines:
         )
         return in_time_order(found)
 
-    def one_row_each(
-        self, centers: np.ndarray, seed: int, number: int
-    ) -> list[machine.OneRow]:
+    def one_row_each(self, centers: np.ndarray, seed: int, number: int) -> list[machine.OneRow]:
         """Let every machine draw one row by distance; in the order of the machines."""
         order = machine.ArrivalsOrder(self.data.frame, centers, 0.0, seed, number)
         found, _ = self._blocks.run(

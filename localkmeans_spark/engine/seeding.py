@@ -75,7 +75,7 @@ def _first_center(machines: SparkMachines, seed: int) -> np.ndarray:
     data = machines.data
     mass = np.array([item.sum_weights for item in data.statistics])
     chosen = data.statistics[int(weighted_indices(mass, 1, generator(seed, 0))[0])]
-    assert chosen.first_row is not None  # noqa: S101 - machines without rows are not listed
+    assert chosen.first_row is not None
     return (chosen.first_row + (chosen.origin - data.frame.mean))[None, :]
 
 
@@ -180,4 +180,3 @@ def _parallel(
     weights = machines.weigh(candidates)
     centers = reduce_candidates(candidates, weights, k, generator(seed, passes + 1))
     return Seeding(centers, passes + 1)
-

@@ -34,7 +34,9 @@ def rows_per_chunk(n_features: int, k: int, itemsize: int) -> int:
 
 def rows_per_sum(n_features: int, k: int) -> int:
     """Return how many rows to add up at a time in float64 (at least 4 a cluster)."""
-    return max(1, 4 * k if 32 * k * n_features < (64 << 20) else 256, _SUM_BYTES // (8 * n_features))
+    return max(
+        1, 4 * k if 32 * k * n_features < (64 << 20) else 256, _SUM_BYTES // (8 * n_features)
+    )
 
 
 def slices(n: int, step: int) -> Iterator[slice]:

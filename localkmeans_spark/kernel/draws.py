@@ -82,9 +82,7 @@ def draw_rows_without_replacement(
     keys, rows = np.empty(0), np.empty((0, n_features))
     for block in blocks:
         block_keys = rng.exponential(size=len(block.x)) / _mass_of_rows(block)
-        keys, rows = smallest_keys(
-            np.concatenate([keys, block_keys]), [rows, block.x], size
-        )
+        keys, rows = smallest_keys(np.concatenate([keys, block_keys]), [rows, block.x], size)
     return keys, rows
 
 

@@ -27,6 +27,6 @@ def grid_for(bound: np.ndarray) -> np.ndarray:
     return np.where(bound > 0, spacing, 1.0)
 
 
-def to_grid(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
+def to_grid(values: np.ndarray, grid: np.ndarray | float) -> np.ndarray:
     """Round values to the nearest multiple of the grid (ties to even)."""
     return np.rint(values / grid) * grid

@@ -139,7 +139,9 @@ def test_numeric_columns_of_all_types(spark):
 
 
 def test_rows_of_several_lengths(spark):
-    inside = spark.createDataFrame([([1.0, 2.0],), ([1.0],), ([3.0, 4.0],)], "features array<double>")
+    inside = spark.createDataFrame(
+        [([1.0, 2.0],), ([1.0],), ([3.0, 4.0],)], "features array<double>"
+    )
     fails(inside.coalesce(1), "of one length", "1 rows", handle_invalid="skip")
     across = frame_of(spark, [[[1.0, 2.0]], [[1.0, 2.0, 3.0]]])
     fails(across, "of one length", "2 to 3 features")
@@ -151,7 +153,9 @@ def test_rows_of_several_lengths(spark):
 
 
 def test_columns_that_cannot_serve(spark):
-    frame = spark.createDataFrame([("x", [1.0], 2.0)], "name string, features array<double>, w double")
+    frame = spark.createDataFrame(
+        [("x", [1.0], 2.0)], "name string, features array<double>, w double"
+    )
     fails(frame, "parameter 'featuresCol'", "'nope'", "name, features, w", features_col="nope")
     fails(frame, "column 'name'", "string", features_col="name")
     fails(frame, "column 'name'", "numeric", features_cols=("w", "name"))

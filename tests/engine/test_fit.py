@@ -131,7 +131,7 @@ def test_laws_of_weights(spark, digits):
 def test_a_row_of_weight_zero_is_as_if_absent(spark, mode):
     rows = [[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]]
     config = FitConfig(k=2, init_mode=mode, data=DataConfig(weight_col="weight"))
-    a = fit(frame_of(spark, [rows[:2], rows[2:] + [[100.0, 100.0]]], [[1, 1], [1, 1, 0]]), config)
+    a = fit(frame_of(spark, [rows[:2], [*rows[2:], [100.0, 100.0]]], [[1, 1], [1, 1, 0]]), config)
     b = fit(frame_of(spark, [rows[:2], rows[2:]], [[1, 1], [1, 1]]), config)
     np.testing.assert_array_equal(a.centers, b.centers)
     assert a.record.n_points == 4

@@ -10,7 +10,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-PROGRAM = '''
+PROGRAM = """
 import json, sys, time
 import numpy as np
 from jobs.session import open_session
@@ -32,7 +32,7 @@ with open_session("bits", master=sys.argv[1], conf={"spark.ui.enabled": "false"}
     for mode in ("local-k-means++", "k-means||", "random"):
         found = fit(frame, FitConfig(k=12, init_mode=mode, seed=42, local_steps=3, max_iter=12))
         print(json.dumps([mode, found.centers.tobytes().hex(), found.record.inertia.hex()]))
-'''
+"""
 
 
 @pytest.mark.timeout(900)

@@ -1,0 +1,1 @@
+"""Benchmarks against the peers, run from the repository root: ``python -m benchmarks.compare``."""

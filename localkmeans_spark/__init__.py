@@ -1,0 +1,49 @@
+"""K-means for Apache Spark that exchanges centers once every few Lloyd iterations.
+
+>>> from localkmeans_spark import LocalKMeans, LocalKMeansModel
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from localkmeans_spark._version import __version__
+from localkmeans_spark.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from localkmeans_spark.engine.record import FitRecord
+    from localkmeans_spark.estimator import LocalKMeans
+    from localkmeans_spark.evaluation import LocalKMeansEvaluation
+    from localkmeans_spark.model import LocalKMeansModel
+    from localkmeans_spark.summary import LocalKMeansSummary
+
+__all__ = [
+    "FitRecord",
+    "InvalidInputError",
+    "LocalKMeans",
+    "LocalKMeansEvaluation",
+    "LocalKMeansModel",
+    "LocalKMeansSummary",
+    "__version__",
+]
+
+_HOMES = {
+    "LocalKMeans": "estimator",
+    "LocalKMeansModel": "model",
+    "LocalKMeansSummary": "summary",
+    "LocalKMeansEvaluation": "evaluation",
+    "FitRecord": "engine.record",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Imported on first use: Python workers need the kernel alone, not all of pyspark.ml.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,270 @@
+"""The estimator: parameters in, fitted model out."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from pyspark import keyword_only
+from pyspark.ml.base import Estimator
+from pyspark.ml.util import MLReadable, MLWritable
+from pyspark.sql import DataFrame
+
+from localkmeans_spark.accessors import FitParams
+from localkmeans_spark.engine.config import DataConfig, FitConfig
+from localkmeans_spark.engine.fit import fit
+from localkmeans_spark.engine.record import FitResult
+from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.model import LocalKMeansModel
+from localkmeans_spark.params import parameter_docs
+from localkmeans_spark.persistence import EstimatorReader, EstimatorWriter
+
+logger = logging.getLogger("localkmeans_spark")
+
+
+class LocalKMeans(Estimator[LocalKMeansModel], FitParams, MLWritable, MLReadable["LocalKMeans"]):
+    """K-means that exchanges centers once every few Lloyd iterations.
+
+    It takes the parameters of :class:`pyspark.ml.clustering.KMeans` and runs where that runs: in
+    pipelines, cross-validation and parameter maps. Each partition does ``localSteps`` Lloyd steps
+    on its own rows, then all partitions exchange cluster sums. That needs about ``maxIter`` /
+    ``localSteps`` passes of communication instead of ``maxIter``. Rows that partitions share
+    unevenly do no harm: a round that makes the cost worse is taken back (``safeguard``), and the
+    fit ends with plain Lloyd steps, so the result is a fixed point as MLlib's is.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    uid : str
+        Name of this estimator; its models carry it too.
+
+    See Also
+    --------
+    LocalKMeansModel : Labels rows, measures cost, goes to MLlib and scikit-learn and back.
+
+    Notes
+    -----
+    Every parameter has a setter and a getter (``setK``, ``getK``) and is checked when it is set,
+    before any job runs.
+
+    A fit reads its DataFrame once and keeps one copy in memory as blocks of numbers. The copy is
+    released at the end. A DataFrame that you have cached stays cached.
+
+    The same data in the same partitions with the same ``seed`` gives the same centers, bit for
+    bit, on any number of cores. Without a ``seed`` every fit draws a fresh one
+    (``model.getSeed()`` tells which), where MLlib uses one fixed for the Python process.
+
+    ``localSteps=1`` is exactly the algorithm of MLlib and scikit-learn.
+
+    References
+    ----------
+    Vardhan, Zhu, Ghosh, Mazumdar: LocalKMeans, Algorithms 1 and 2.
+
+    Examples
+    --------
+    Fit four points, look at the centers, label the points:
+
+    >>> from pyspark.ml.linalg import Vectors
+    >>> from localkmeans_spark import LocalKMeans, LocalKMeansModel
+    >>> points = [[0.0, 0.0], [1.0, 1.0], [9.0, 8.0], [8.0, 9.0]]
+    >>> df = spark.createDataFrame([(Vectors.dense(p),) for p in points], ["features"])
+    >>> model = LocalKMeans(k=2, seed=1, canonicalOrder=True).fit(df)
+    >>> model.clusterCenters()
+    [array([0.5, 0.5]), array([8.5, 8.5])]
+    >>> model.transform(df).show()
+    +---------+----------+
+    | features|prediction|
+    +---------+----------+
+    |[0.0,0.0]|         0|
+    |[1.0,1.0]|         0|
+    |[9.0,8.0]|         1|
+    |[8.0,9.0]|         1|
+    +---------+----------+
+
+    The summary tells how the fit went:
+
+    >>> summary = model.summary
+    >>> summary.trainingCost, summary.clusterSizes, summary.converged
+    (2.0, [2, 2], True)
+    >>> list(summary.history.columns)[:4]
+    ['round', 'iteration', 'local_steps', 'inertia']
+
+    Numeric columns need no assembler, and the distance can be had along with the label:
+
+    >>> people = spark.createDataFrame([(20, 1.0), (22, 2.0), (60, 9.0)], ["age", "visits"])
+    >>> kmeans = LocalKMeans(k=2, featuresCols=["age", "visits"], distanceCol="distance", seed=1)
+    >>> kmeans.fit(people).transform(people).columns
+    ['age', 'visits', 'prediction', 'distance']
+
+    Start from centers of your own, and weigh the rows:
+
+    >>> weighted = spark.createDataFrame([([0.0], 3.0), ([4.0], 1.0), ([9.0], 1.0)], ["x", "w"])
+    >>> kmeans = LocalKMeans(featuresCol="x", weightCol="w", initialCenters=[[0.0], [9.0]])
+    >>> kmeans.fit(weighted).clusterCenters()
+    [array([1.]), array([9.])]
+
+    Save and load, on any file system Spark can write to:
+
+    >>> path = temp_path + "/model"
+    >>> model.write().overwrite().save(path)
+    >>> loaded = LocalKMeansModel.load(path)
+    >>> loaded.predict(Vectors.dense([8.0, 8.0])), loaded.summary.trainingCost
+    (1, 2.0)
+
+    Hand it to MLlib, or take one from there:
+
+    >>> loaded.toMLlib().predict(Vectors.dense([8.0, 8.0]))
+    1
+
+    A value out of range is refused when it is set, with a word on what to do:
+
+    >>> LocalKMeans(localSteps=0)
+    Traceback (most recent call last):
+        ...
+    localkmeans_spark.errors.InvalidInputError: LocalKMeans: parameter 'localSteps' must be an \
+integer >= 1; got 0. Use 1 for plain distributed Lloyd.
+    """
+
+    _input_kwargs: dict[str, Any]
+
+    @keyword_only
+    def __init__(
+        self,
+        *,
+        featuresCol: str = "features",
+        featuresCols: list[str] | None = None,
+        predictionCol: str = "prediction",
+        distanceCol: str | None = None,
+        weightCol: str | None = None,
+        k: int = 2,
+        maxIter: int = 20,
+        tol: float = 1e-4,
+        localSteps: int = 5,
+        safeguard: bool = True,
+        seed: int | None = None,
+        initMode: str = "local-k-means++",
+        initSteps: int = 2,
+        initialCenters: Any = None,
+        distanceMeasure: str = "euclidean",
+        solver: str = "auto",
+        maxBlockSizeInMB: float = 0.0,
+        numPartitions: int | None = None,
+        dtype: str = "float32",
+        handleInvalid: str = "error",
+        canonicalOrder: bool = False,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__()
+        self._set(**self._input_kwargs)
+
+    def setParams(self, **params: Any) -> LocalKMeans:
+        """Set several parameters at once, named as in the constructor."""
+        return self._set(**params)
+
+    def _fit(self, dataset: DataFrame) -> LocalKMeansModel:
+        config = self._fit_config()
+        with _visible_log(self.getVerbose()):
+            result = fit(dataset, config)
+        if self.getCanonicalOrder():
+            result = canonical(result)
+        model = LocalKMeansModel(result.centers, result.origin, result.record.dtype)
+        model._resetUid(self.uid)
+        self._copyValues(model)
+        model._set(seed=config.seed)
+        names = self.getFeaturesCol(), self.getPredictionCol()
+        model._set_summary(result.record, *names, dataset)
+        return model
+
+    def _fit_config(self) -> FitConfig:
+        """Read every parameter once; raise if two of them contradict each other."""
+        self._check_features()
+        centers = self.getInitialCenters()
+        k = self.getK()
+        if centers is not None and not self.isSet(self.k):
+            k = len(centers)
+        if centers is not None and k != len(centers):
+            raise invalid(
+                "LocalKMeans",
+                "parameter 'initialCenters'",
+                f"an array of k={k} rows",
+                Fact(f"an array of shape {centers.shape}"),
+                "Give one row for each cluster, or leave k unset.",
+            )
+        seed = self.getSeed()
+        # Short enough to type again. The generators want seeds >= 0; MLlib takes negative ones.
+        seed = secrets.randbits(32) if seed is None else seed % 2**64
+        return FitConfig(
+            k=k,
+            init_mode=self.getInitMode() if centers is None else "given",
+            init_steps=self.getInitSteps(),
+            initial_centers=centers,
+            local_steps=self.getLocalSteps(),
+            max_iter=self.getMaxIter(),
+            tol=self.getTol(),
+            safeguard=self.getSafeguard(),
+            seed=seed,
+            owner="LocalKMeans",
+            data=DataConfig(
+                features_col=self.getFeaturesCol(),
+                features_cols=tuple(self.getFeaturesCols() or ()),
+                weight_col=self.getWeightCol() or None,
+                num_partitions=self.getNumPartitions(),
+                dtype=self.getDtype(),
+                handle_invalid=self.getHandleInvalid(),
+            ),
+        )
+
+    def write(self) -> EstimatorWriter:
+        """Return a writer: ``kmeans.write().overwrite().save(path)``."""
+        return EstimatorWriter(self)
+
+    @classmethod
+    def read(cls) -> EstimatorReader:
+        """Return a reader: ``LocalKMeans.read().load(path)``."""
+        return EstimatorReader(cls)
+
+
+LocalKMeans.__doc__ = (LocalKMeans.__doc__ or "").replace("{parameters}", parameter_docs())
+
+
+def canonical(result: FitResult) -> FitResult:
+    """Renumber clusters by size, largest first; equal sizes by coordinates, smallest first."""
+    record = result.record
+    sizes = np.array(record.cluster_sizes)
+    order = np.lexsort((*result.centers.T[::-1], -sizes))
+    record = dataclasses.replace(
+        record,
+        cluster_sizes=[record.cluster_sizes[cluster] for cluster in order],
+        cluster_weights=[record.cluster_weights[cluster] for cluster in order],
+        cluster_inertia=[record.cluster_inertia[cluster] for cluster in order],
+    )
+    return dataclasses.replace(result, centers=result.centers[order], record=record)
+
+
+@contextmanager
+def _visible_log(verbose: bool) -> Iterator[None]:
+    """Let the library's progress lines through; to stderr unless the program logs elsewhere."""
+    if not verbose:
+        yield
+        return
+    level = logger.level
+    handler = None if logger.hasHandlers() else logging.StreamHandler(sys.stderr)
+    if handler is not None:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+        logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if handler is not None:
+            logger.removeHandler(handler)

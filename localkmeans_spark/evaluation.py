@@ -1,0 +1,88 @@
+"""Cost and sizes of a model on data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from localkmeans_spark.errors import Fact, invalid
+
+
+@dataclass(frozen=True)
+class LocalKMeansEvaluation:
+    """Cost and sizes of a model on some data, as :meth:`LocalKMeansModel.evaluate` returns them.
+
+    Attributes
+    ----------
+    inertia : float
+        Sum of weight times squared distance to the nearest center.
+    clusterSizes : list of int
+        Rows per cluster.
+    clusterWeights, clusterInertia : list of float
+        Weight and inertia per cluster.
+    numSkipped : int
+        Rows with null, NaN or infinite features, left out of all of these.
+    """
+
+    inertia: float
+    clusterSizes: list[int]
+    clusterWeights: list[float]
+    clusterInertia: list[float]
+    numSkipped: int
+
+
+def evaluate_scores(
+    dataset: DataFrame, scores: Column, weight: Column, k: int, weight_subject: str
+) -> LocalKMeansEvaluation:
+    """Add up distances and weights by cluster, in one pass.
+
+    Parameters
+    ----------
+    dataset : DataFrame
+    scores : Column
+        As ``predict.scores`` makes it; a null label is a row left out.
+    weight : Column
+        Double; rows of weight 0 count for nothing.
+    k : int
+    weight_subject : str
+        The weights as the user knows them.
+
+    Raises
+    ------
+    InvalidInputError
+        If a weight is negative, NaN, infinite or null.
+    """
+    rows = dataset.select(scores.alias("s"), weight.alias("w")).where("w IS NULL OR w <> 0")
+    usable = (F.col("w") >= 0) & (F.col("w") < float("inf"))
+    found = (
+        rows.groupBy(F.col("s.label"))
+        .agg(
+            F.count("*"),
+            F.sum("w"),
+            F.sum(F.col("w") * F.col("s.sq_distance")),
+            F.sum(F.when(usable, 0).otherwise(1)),
+        )
+        .collect()
+    )
+    totals: dict[int | None, Any] = {row[0]: row for row in found}
+    bad_weights = sum(row[4] for row in found)
+    if bad_weights:
+        raise invalid(
+            "LocalKMeansModel",
+            weight_subject,
+            "finite and >= 0 in every row",
+            Fact(f"{bad_weights} rows with a negative, NaN, infinite or null weight"),
+            "Filter or fill these rows; a weight of 0 leaves a row out.",
+        )
+    per_cluster = [totals.get(label, (label, 0, 0.0, 0.0)) for label in range(k)]
+    inertia = [float(row[3]) for row in per_cluster]
+    return LocalKMeansEvaluation(
+        inertia=float(sum(inertia)),
+        clusterSizes=[int(row[1]) for row in per_cluster],
+        clusterWeights=[float(row[2]) for row in per_cluster],
+        clusterInertia=inertia,
+        numSkipped=int(totals[None][1]) if None in totals else 0,
+    )

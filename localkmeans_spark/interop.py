@@ -1,0 +1,90 @@
+"""Other libraries' k-means models ↔ centers."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from localkmeans_spark.errors import Fact, invalid
+
+if TYPE_CHECKING:
+    from pyspark.ml.clustering import KMeansModel
+    from sklearn.cluster import KMeans as SklearnKMeans
+
+
+def to_mllib(centers: np.ndarray, columns: dict[str, str]) -> KMeansModel:
+    """Build MLlib's model with these centers, Euclidean.
+
+    Parameters
+    ----------
+    centers : ndarray of shape (k, n_features)
+    columns : dict
+        Values for ``featuresCol`` and ``predictionCol``.
+
+    Notes
+    -----
+    Uses the JVM's own constructors, so nothing is written to disk; needs a classic session.
+    """
+    from pyspark.ml.clustering import KMeansModel
+    from pyspark.mllib.common import _py2java
+    from pyspark.mllib.linalg import Vectors
+
+    context = SparkSession.active().sparkContext
+    jvm: Any = context._jvm
+    vectors = _py2java(context, [Vectors.dense(row) for row in centers])
+    clustering = jvm.org.apache.spark
+    old_model = clustering.mllib.clustering.KMeansModel(vectors)
+    uid = KMeansModel._randomUID()
+    model: KMeansModel = KMeansModel(clustering.ml.clustering.KMeansModel(uid, old_model))
+    model._resetUid(uid)
+    model._set(k=len(centers), **columns)
+    return model
+
+
+def centers_of_mllib(model: KMeansModel, owner: str) -> np.ndarray:
+    """Return the centers of MLlib's model; cosine models are refused."""
+    measure = model.getDistanceMeasure()
+    if measure != "euclidean":
+        raise invalid(
+            owner,
+            "MLlib's model",
+            "one with distanceMeasure 'euclidean'",
+            measure,
+            "Fit it with the Euclidean distance.",
+        )
+    return np.array(model.clusterCenters(), dtype=np.float64)
+
+
+def to_sklearn(
+    centers: np.ndarray, inertia: float = float("nan"), n_iter: int = 0
+) -> SklearnKMeans:
+    """Build scikit-learn's fitted KMeans with these centers (it has no ``labels_``)."""
+    from sklearn.cluster import KMeans as SklearnKMeans
+
+    k = len(centers)
+    estimator = SklearnKMeans(n_clusters=k, init=centers, n_init=1, max_iter=1)
+    with warnings.catch_warnings():
+        # Fitting it to its own centers sets everything predict needs; equal centers only warn.
+        warnings.simplefilter("ignore")
+        estimator.fit(centers)
+    estimator.cluster_centers_ = centers.copy()
+    del estimator.labels_
+    estimator.inertia_, estimator.n_iter_ = inertia, n_iter
+    return estimator
+
+
+def centers_of_sklearn(estimator: Any, owner: str) -> np.ndarray:
+    """Return the centers of a fitted scikit-learn KMeans (or MiniBatchKMeans)."""
+    centers = getattr(estimator, "cluster_centers_", None)
+    if centers is None:
+        raise invalid(
+            owner,
+            "scikit-learn's estimator",
+            "a fitted k-means",
+            Fact(f"{type(estimator).__name__} without cluster_centers_"),
+            "Call its fit first.",
+        )
+    return np.array(centers, dtype=np.float64)

@@ -1,0 +1,262 @@
+"""The fitted model: labels, distances, cost, and ways in and out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyspark.ml.base import Model
+from pyspark.ml.util import MLReadable, MLWritable
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from localkmeans_spark import interop
+from localkmeans_spark.accessors import LocalKMeansParams
+from localkmeans_spark.engine.columns import features_array, ingest_columns
+from localkmeans_spark.engine.config import DataConfig
+from localkmeans_spark.engine.ingest import origin_of
+from localkmeans_spark.engine.record import FitRecord
+from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.evaluation import LocalKMeansEvaluation, evaluate_scores
+from localkmeans_spark.kernel.assign import assign_rows
+from localkmeans_spark.persistence import ModelReader, ModelWriter
+from localkmeans_spark.predict import Frame, FrameSender, RowRule, row_matrix, scores, wrong_width
+from localkmeans_spark.summary import LocalKMeansSummary
+
+if TYPE_CHECKING:
+    from pyspark.ml.clustering import KMeansModel
+    from sklearn.cluster import KMeans as SklearnKMeans
+
+
+class LocalKMeansModel(Model, LocalKMeansParams, MLWritable, MLReadable["LocalKMeansModel"]):
+    """Cluster centers, and what they say about rows.
+
+    :meth:`LocalKMeans.fit` makes it; :meth:`load`, :meth:`fromMLlib` and :meth:`fromSklearn` do
+    too, and so does the constructor from any array of centers.
+
+    Parameters
+    ----------
+    centers : array of shape (k, n_features)
+    origin : array of shape (n_features,), optional
+    dtype : str, optional
+        Frame and precision in which the fit kept its rows, so that they get the labels they had
+        in the fit. Without an origin, rows are compared in float64.
+
+    Notes
+    -----
+    ``transform`` takes batch and streaming DataFrames. Rows reach the Python workers in batches
+    of ``spark.sql.execution.arrow.maxRecordsPerBatch`` rows, dense: lower it from 10,000 for rows
+    of more than some 10,000 features.
+
+    Examples
+    --------
+    >>> from localkmeans_spark import LocalKMeansModel
+    >>> model = LocalKMeansModel([[0.0, 0.0], [9.0, 8.0]])
+    >>> model.predict([8.0, 8.0])
+    1
+    >>> df = spark.createDataFrame([([1.0, 0.0],), ([9.0, 9.0],)], ["features"])
+    >>> model.setDistanceCol("distance").transform(df).show()
+    +----------+----------+--------+
+    |  features|prediction|distance|
+    +----------+----------+--------+
+    |[1.0, 0.0]|         0|     1.0|
+    |[9.0, 9.0]|         1|     1.0|
+    +----------+----------+--------+
+    >>> model.evaluate(df).inertia
+    2.0
+    """
+
+    def __init__(
+        self, centers: Any, origin: np.ndarray | None = None, dtype: str = "float64"
+    ) -> None:
+        super().__init__()
+        self.centers = np.array(centers, dtype=np.float64)
+        if self.centers.ndim != 2 or not self.centers.size or not np.isfinite(self.centers).all():
+            raise invalid(
+                type(self).__name__,
+                "centers",
+                "a (k, n_features) array of finite numbers",
+                Fact(f"an array of shape {self.centers.shape}"),
+                "Give one row of numbers for each cluster.",
+            )
+        self._set(k=len(self.centers))
+        known = origin is not None
+        self.frame = Frame(
+            self.centers,
+            np.array(origin, dtype=np.float64) if known else origin_of(self.centers),
+            dtype if known else "float64",
+        )
+        self._sender = FrameSender(self.frame)
+        self._summary: LocalKMeansSummary | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"LocalKMeansModel: uid={self.uid}, k={len(self.centers)}, "
+            f"distanceMeasure={self.getDistanceMeasure()}, numFeatures={self.numFeatures}"
+        )
+
+    def clusterCenters(self) -> list[np.ndarray]:
+        """Return the centers, one array of numbers for each cluster."""
+        return list(self.centers.copy())
+
+    @property
+    def numFeatures(self) -> int:
+        """Number of features of a row."""
+        return self.centers.shape[1]
+
+    @property
+    def hasSummary(self) -> bool:
+        """Whether the model knows how it was fitted (also after a load)."""
+        return self._summary is not None
+
+    @property
+    def summary(self) -> LocalKMeansSummary:
+        """How the fit went: cost, sizes, history."""
+        if self._summary is None:
+            raise invalid(
+                "LocalKMeansModel",
+                "the model",
+                "made by LocalKMeans.fit to have a summary",
+                Fact("one made from given centers"),
+                "Use evaluate(df) for its cost and sizes on data.",
+            )
+        return self._summary
+
+    def predict(self, value: Any) -> int | np.ndarray:
+        """Return the cluster of one row, or those of the rows of a matrix.
+
+        Parameters
+        ----------
+        value : Vector, list, or array of shape (n_features,) or (n, n_features)
+
+        Returns
+        -------
+        int, or ndarray of shape (n,), int32
+        """
+        rows, single = row_matrix(value, "LocalKMeansModel")
+        if rows.shape[1] != self.numFeatures:
+            raise wrong_width("LocalKMeansModel", "value", self.numFeatures, rows.shape[1])
+        labels, _ = assign_rows(rows, *self.frame)
+        return int(labels[0]) if single else labels
+
+    def _transform(self, dataset: DataFrame) -> DataFrame:
+        self._check_new_columns(dataset)
+        handling = self.getHandleInvalid()
+        scored = f"{self.uid}_scored"
+        column = self._scores(dataset, deterministic=handling != "skip")
+        result = dataset.withColumn(scored, column)
+        label, sq_distance = F.col(f"{scored}.label"), F.col(f"{scored}.sq_distance")
+        n_labels = len(self.centers)
+        if handling == "skip":
+            result = result.where(label.isNotNull())
+        elif handling == "keep":
+            label, n_labels = F.coalesce(label, F.lit(n_labels)), n_labels + 1
+        # Metadata as MLlib writes it: an encoder after this stage knows the number of labels.
+        nominal = {"ml_attr": {"type": "nominal", "num_vals": n_labels}}
+        added = {self.getPredictionCol(): label.alias("label", metadata=nominal)}
+        distance_col = self.getDistanceCol()
+        if distance_col is not None:
+            added[distance_col] = F.coalesce(F.sqrt(sq_distance), F.lit(float("nan")))
+        return result.withColumns(added).drop(scored)
+
+    def evaluate(self, dataset: DataFrame) -> LocalKMeansEvaluation:
+        """Measure cost and sizes on data, in one pass.
+
+        Rows count by ``weightCol`` if it is set. Rows with unusable features fail the evaluation
+        if ``handleInvalid`` is "error"; otherwise they are left out and counted.
+
+        Returns
+        -------
+        LocalKMeansEvaluation
+        """
+        weight, subject = F.lit(1.0), ""
+        if self.getWeightCol():
+            columns = ingest_columns(dataset, self._data_config(weighted=True), "LocalKMeansModel")
+            weight, subject = columns.selected[1], f"column '{self.getWeightCol()}' (weightCol)"
+        column = self._scores(dataset, deterministic=False)
+        return evaluate_scores(dataset, column, weight, len(self.centers), subject)
+
+    def _data_config(self, weighted: bool = False) -> DataConfig:
+        return DataConfig(
+            features_col=self.getFeaturesCol(),
+            features_cols=tuple(self.getFeaturesCols() or ()),
+            weight_col=self.getWeightCol() if weighted else None,
+        )
+
+    def _scores(self, dataset: DataFrame, deterministic: bool) -> Column:
+        """Check the features and return the struct column of label and squared distance."""
+        self._check_features()
+        config, owner = self._data_config(), "LocalKMeansModel"
+        subject = f"column '{config.features_col}'"
+        if config.features_cols:
+            subject = f"columns {', '.join(config.features_cols)}"
+        known = ingest_columns(dataset, config, owner).n_features
+        if known is not None and known != self.numFeatures:
+            raise wrong_width(owner, subject, self.numFeatures, known)
+        frame = self._sender.on_workers(dataset.sparkSession)
+        rule = RowRule(owner, subject, fail=self.getHandleInvalid() == "error")
+        return scores(features_array(dataset, config, owner), frame, rule, deterministic)
+
+    def _check_new_columns(self, dataset: DataFrame) -> None:
+        new = {"predictionCol": self.getPredictionCol(), "distanceCol": self.getDistanceCol()}
+        if new["predictionCol"] == new["distanceCol"]:
+            raise invalid(
+                "LocalKMeansModel",
+                "parameter 'distanceCol'",
+                "another name than predictionCol",
+                new["distanceCol"],
+                "Call setDistanceCol with a free name.",
+            )
+        for parameter, name in new.items():
+            if name is not None and name in dataset.columns:
+                raise invalid(
+                    "LocalKMeansModel",
+                    f"parameter '{parameter}'",
+                    "a column that the DataFrame does not have yet",
+                    name,
+                    f"Drop that column, or call set{parameter[0].upper()}{parameter[1:]} "
+                    "with another name.",
+                )
+
+    def _set_summary(
+        self,
+        record: FitRecord,
+        features_col: str,
+        prediction_col: str,
+        dataset: DataFrame | None = None,
+    ) -> None:
+        # The summary keeps a copy: renaming the model's columns later does not change it.
+        training = None if dataset is None else (self.copy(), dataset)
+        self._summary = LocalKMeansSummary(record, features_col, prediction_col, training)
+
+    def write(self) -> ModelWriter:
+        """Return a writer: ``model.write().overwrite().save(path)``."""
+        return ModelWriter(self)
+
+    @classmethod
+    def read(cls) -> ModelReader:
+        """Return a reader: ``LocalKMeansModel.read().load(path)``."""
+        return ModelReader(cls)
+
+    def toMLlib(self) -> KMeansModel:
+        """Return MLlib's ``KMeansModel`` with the same centers; Scala can load what it saves."""
+        names = {"featuresCol": self.getFeaturesCol(), "predictionCol": self.getPredictionCol()}
+        return interop.to_mllib(self.centers, names)
+
+    @classmethod
+    def fromMLlib(cls, model: KMeansModel) -> LocalKMeansModel:
+        """Return a model with the centers and column names of MLlib's ``KMeansModel``."""
+        found = cls(interop.centers_of_mllib(model, cls.__name__))
+        found._set(featuresCol=model.getFeaturesCol(), predictionCol=model.getPredictionCol())
+        return found
+
+    def toSklearn(self) -> SklearnKMeans:
+        """Return a fitted scikit-learn ``KMeans`` with the same centers, for one machine."""
+        if self._summary is None:
+            return interop.to_sklearn(self.centers)
+        return interop.to_sklearn(self.centers, self._summary.trainingCost, self._summary.numIter)
+
+    @classmethod
+    def fromSklearn(cls, estimator: Any) -> LocalKMeansModel:
+        """Return a model with the centers of a fitted scikit-learn ``KMeans``."""
+        return cls(interop.centers_of_sklearn(estimator, cls.__name__))

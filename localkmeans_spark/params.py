@@ -1,0 +1,275 @@
+"""Every parameter's name, type, default, range and words, in one table.
+
+The constructor's defaults, the setters' checks, ``explainParams``, the class's documentation and
+the error messages all read :data:`PARAMETERS`.
+"""
+
+from __future__ import annotations
+
+import operator
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from localkmeans_spark.errors import Fact, InvalidInputError, invalid
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool | np.bool_):
+        raise TypeError
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return int(value)
+    return operator.index(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(
+        value, int | float | np.integer | np.floating
+    ):
+        raise TypeError
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError
+    return bool(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return str(value)
+
+
+def _names(value: Any) -> list[str]:
+    if not isinstance(value, list | tuple):
+        raise TypeError
+    return [_text(name) for name in value]
+
+
+def _centers(value: Any) -> np.ndarray:
+    """Return centers as a read-only float64 array; takes arrays and models that have centers."""
+    if callable(getattr(value, "clusterCenters", None)):  # this library's and MLlib's models
+        value = value.clusterCenters()
+    elif hasattr(value, "cluster_centers_"):  # scikit-learn's
+        value = value.cluster_centers_
+    centers = np.array(value, dtype=np.float64)
+    centers.flags.writeable = False
+    return centers
+
+
+def _one_of(*choices: str) -> Callable[[Any], bool]:
+    return lambda value: value in choices
+
+
+def _always(value: Any) -> bool:
+    return True
+
+
+def _usable_centers(value: np.ndarray) -> bool:
+    return value.ndim == 2 and value.size > 0 and bool(np.isfinite(value).all())
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One row of the table.
+
+    Attributes
+    ----------
+    default : object
+        None when the parameter starts out unset.
+    rule : str
+        What must hold, continuing "must be".
+    convert : callable
+        Returns the clean value; raises TypeError, ValueError or OverflowError for a wrong type.
+    holds : callable
+        Whether a clean value is in range.
+    doc : str
+        What the parameter does.
+    fix : str
+        What to do about a wrong value.
+    """
+
+    default: Any
+    rule: str
+    convert: Callable[[Any], Any]
+    holds: Callable[[Any], bool]
+    doc: str
+    fix: str
+
+    @property
+    def help(self) -> str:
+        """Meaning and range, as ``explainParams`` shows them."""
+        return f"{self.doc} Must be {self.rule}."
+
+
+PARAMETERS: dict[str, Parameter] = {
+    "featuresCol": Parameter(
+        "features", "a column name", _text, bool,
+        "Column with the features: a vector (dense or sparse) or an array of numbers.",
+        "Name one column, or give several numeric columns with featuresCols.",
+    ),
+    "featuresCols": Parameter(
+        None, "a list of different column names", _names,
+        lambda names: len(names) > 0 and all(names) and len(set(names)) == len(names),
+        "Numeric columns that together are the features, instead of featuresCol.",
+        "List each numeric column once, for example ['age', 'income'].",
+    ),
+    "predictionCol": Parameter(
+        "prediction", "a column name", _text, bool,
+        "Column that transform adds with the number of each row's cluster (int).",
+        "Give the new column a name.",
+    ),
+    "distanceCol": Parameter(
+        None, "a column name", _text, bool,
+        "Column that transform adds with the Euclidean distance to that cluster's center "
+        "(double); no such column when unset.",
+        "Give the new column a name, or leave it unset.",
+    ),
+    "weightCol": Parameter(
+        None, "a column name", _text, _always,
+        "Column with a weight >= 0 for each row; every row weighs 1 when unset or empty.",
+        "Name a numeric column, or leave it unset.",
+    ),
+    "k": Parameter(
+        2, "an integer >= 1", _integer, lambda k: k >= 1,
+        "Number of clusters.",
+        "Set it to the number of clusters you want.",
+    ),
+    "maxIter": Parameter(
+        20, "an integer >= 0", _integer, lambda steps: steps >= 0,
+        "Most Lloyd iterations to run.",
+        "Leave it at 20 unless the summary says the fit did not converge.",
+    ),
+    "tol": Parameter(
+        1e-4, "a finite number >= 0", _number, lambda tol: 0 <= tol < np.inf,
+        "Stop when no center moves farther than this (Euclidean distance).",
+        "Use 0 to run until the centers stand still.",
+    ),
+    "localSteps": Parameter(
+        5, "an integer >= 1", _integer, lambda steps: steps >= 1,
+        "Lloyd steps each partition does on its own rows between two exchanges of centers.",
+        "Use 1 for plain distributed Lloyd.",
+    ),
+    "safeguard": Parameter(
+        True, "True or False", _flag, _always,
+        "Take back a round that made the cost worse and go on with fewer local steps, so that "
+        "partitions with different kinds of rows do no harm.",
+        "Leave it True unless you want the algorithm exactly as published.",
+    ),
+    "seed": Parameter(
+        None, "an integer of at most 64 bits", _integer, lambda seed: -(2**63) <= seed < 2**64,
+        "Seed of all random draws; when unset every fit draws a fresh one and records it.",
+        "Give a whole number, or leave it unset.",
+    ),
+    "initMode": Parameter(
+        "local-k-means++", "'local-k-means++', 'k-means||' or 'random'", _text,
+        _one_of("local-k-means++", "k-means||", "random"),
+        "How to choose the initial centers: k-means++ over all partitions, Bahmani's k-means||, "
+        "or rows drawn at random.",
+        "To start from centers of your own, use initialCenters.",
+    ),
+    "initSteps": Parameter(
+        2, "an integer >= 1", _integer, lambda steps: steps >= 1,
+        "Steps of the k-means|| initialization; the other modes do not need it.",
+        "Leave it at 2.",
+    ),
+    "initialCenters": Parameter(
+        None, "a (k, n_features) array of finite numbers, or a fitted k-means model", _centers,
+        _usable_centers,
+        "Centers to start from: an array, or a model of this library, MLlib or scikit-learn. "
+        "Nothing is drawn at random then, and k follows from it if unset.",
+        "Give one row of numbers for each cluster.",
+    ),
+    "distanceMeasure": Parameter(
+        "euclidean", "'euclidean'", _text, _one_of("euclidean"),
+        "Distance between rows and centers.",
+        "To cluster by angle, scale rows to length 1 first (pyspark.ml.feature.Normalizer).",
+    ),
+    "solver": Parameter(
+        "auto", "'auto' or 'block'", _text, _one_of("auto", "block"),
+        "How the rows are processed; both names mean blocks of rows as matrices.",
+        "Leave it at 'auto': the row-by-row solver gives the same result, only later.",
+    ),
+    "maxBlockSizeInMB": Parameter(
+        0.0, "0.0", _number, lambda size: size == 0,
+        "Size of a block of rows in MB; 0.0 lets the library choose.",
+        "Leave it at 0.0: the library chooses a size that fits the processor's cache.",
+    ),
+    "numPartitions": Parameter(
+        None, "an integer >= 1", _integer, lambda count: count >= 1,
+        "Partitions to spread the rows over before fitting; the DataFrame's own when unset.",
+        "Use about the number of cores of the cluster, or leave it unset.",
+    ),
+    "dtype": Parameter(
+        "float32", "'float32' or 'float64'", _text, _one_of("float32", "float64"),
+        "Precision in which the rows are kept; sums are float64 either way.",
+        "Use 'float64' when float32 cannot tell your rows apart.",
+    ),
+    "handleInvalid": Parameter(
+        "error", "'error', 'skip' or 'keep'", _text, _one_of("error", "skip", "keep"),
+        "What to do with rows that have a null, NaN or infinite feature: fail, leave them out, or "
+        "(keep) leave them out of the fit and let transform put them in an extra cluster k.",
+        "Use 'skip' to leave such rows out.",
+    ),
+    "canonicalOrder": Parameter(
+        False, "True or False", _flag, _always,
+        "Number the clusters by size, largest first, ties by coordinates.",
+        "Use True to have the same clusters numbered the same way in every fit.",
+    ),
+    "verbose": Parameter(
+        False, "True or False", _flag, _always,
+        "Log one line for each round, to stderr unless the program has set up logging.",
+        "Use True to follow a long fit.",
+    ),
+}  # fmt: skip
+
+
+def checked(owner: str, name: str, value: Any) -> Any:
+    """Return the clean value of a parameter.
+
+    Parameters
+    ----------
+    owner : str
+        The class shown in the message.
+    name : str
+        A key of :data:`PARAMETERS`.
+    value : object
+
+    Raises
+    ------
+    InvalidInputError
+        When the type is wrong or the value is out of range.
+    """
+    parameter = PARAMETERS[name]
+    try:
+        clean = parameter.convert(value)
+    except (TypeError, ValueError, OverflowError):
+        raise _refused(owner, name, value) from None
+    if not parameter.holds(clean):
+        raise _refused(owner, name, value)
+    return clean
+
+
+def _refused(owner: str, name: str, value: Any) -> InvalidInputError:
+    parameter = PARAMETERS[name]
+    if isinstance(value, np.ndarray):
+        numbers = (
+            "" if value.dtype.kind in "fiu" and np.isfinite(value).all() else " with odd values"
+        )
+        value = Fact(f"an array of shape {value.shape}{numbers}")
+    return invalid(owner, f"parameter '{name}'", parameter.rule, value, parameter.fix)
+
+
+def parameter_docs() -> str:
+    """Return the "Parameters" section of the estimator's documentation."""
+    lines = []
+    for name, parameter in PARAMETERS.items():
+        default = "unset" if parameter.default is None else repr(parameter.default)
+        lines.append(f"{name} : {parameter.rule}, default {default}")
+        lines += textwrap.wrap(parameter.doc, 95, initial_indent="    ", subsequent_indent="    ")
+    return "\n    ".join(lines)

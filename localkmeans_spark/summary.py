@@ -1,0 +1,155 @@
+"""What a user sees about training."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from pyspark.sql import DataFrame
+
+from localkmeans_spark.engine.record import FitRecord, RoundRecord
+from localkmeans_spark.errors import Fact, invalid
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from localkmeans_spark.model import LocalKMeansModel
+
+
+class LocalKMeansSummary:
+    """What is known about a fit: MLlib's fields and more.
+
+    It is saved and loaded with the model; only :attr:`predictions` and :attr:`cluster` need the
+    training DataFrame itself and are gone after a load.
+
+    Attributes
+    ----------
+    record : FitRecord
+        Everything that was measured, as plain data.
+    featuresCol, predictionCol : str
+        Columns in :attr:`predictions`, as they were named when the model was fitted.
+    """
+
+    def __init__(
+        self,
+        record: FitRecord,
+        featuresCol: str,
+        predictionCol: str,
+        training: tuple[LocalKMeansModel, DataFrame] | None = None,
+    ) -> None:
+        self.record = record
+        self.featuresCol = featuresCol
+        self.predictionCol = predictionCol
+        self._training = training
+
+    def __repr__(self) -> str:
+        state = "converged" if self.converged else "not converged"
+        return (
+            f"LocalKMeansSummary: k={self.k}, trainingCost={self.trainingCost:.6g}, "
+            f"numIter={self.numIter}, numRounds={self.numRounds}, {state}"
+        )
+
+    @property
+    def k(self) -> int:
+        """Number of clusters found (fewer than asked for when the data have too few rows)."""
+        return self.record.k
+
+    @property
+    def clusterSizes(self) -> list[int]:
+        """Rows in each cluster."""
+        return list(self.record.cluster_sizes)
+
+    @property
+    def trainingCost(self) -> float:
+        """Sum of weight times squared distance to the nearest center, exact for the centers."""
+        return self.record.inertia
+
+    @property
+    def numIter(self) -> int:
+        """Lloyd iterations behind the centers."""
+        return self.record.n_iter
+
+    @property
+    def numRounds(self) -> int:
+        """Rounds run: each ends with one exchange of centers."""
+        return self.record.n_rounds
+
+    @property
+    def reverts(self) -> int:
+        """Rounds that made the cost worse and were taken back."""
+        return self.record.reverts
+
+    @property
+    def converged(self) -> bool:
+        """Whether the fit stopped because no center moved farther than ``tol``."""
+        return self.record.converged
+
+    @property
+    def seed(self) -> int:
+        """The seed used; giving it to another fit of the same data repeats the run."""
+        return self.record.seed
+
+    @property
+    def bytesExchanged(self) -> int:
+        """Bytes of centers and sums that all rounds sent, in both directions."""
+        return self.record.bytes_exchanged
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """One row for each round (see ``RoundRecord`` for the columns)."""
+        columns = [column.name for column in fields(RoundRecord)]
+        return pd.DataFrame([asdict(row) for row in self.record.rounds], columns=columns)
+
+    @property
+    def predictions(self) -> DataFrame:
+        """The training data as the model transforms it."""
+        if self._training is None:
+            raise invalid(
+                "LocalKMeansSummary",
+                "predictions",
+                "read before the model is saved and loaded",
+                Fact("the summary of a loaded model"),
+                "Call transform on the model with the training data.",
+            )
+        model, dataset = self._training
+        return model.transform(dataset)
+
+    @property
+    def cluster(self) -> DataFrame:
+        """The cluster number of each row of the training data, as a one-column DataFrame."""
+        return self.predictions.select(f"`{self.predictionCol}`")
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the cost at the start of each round; rounds taken back are marked.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure when missing.
+
+        Returns
+        -------
+        Axes
+        """
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError("plot() draws with matplotlib: pip install matplotlib") from error
+        if ax is None:
+            _, ax = plt.subplots()
+        history = self.history
+        last: dict[str, Any] = {"round": self.numRounds + 1, "inertia": self.trainingCost}
+        kept = pd.concat(
+            [history.loc[~history["reverted"], ["round", "inertia"]], pd.DataFrame([last])]
+        )
+        ax.plot(kept["round"], kept["inertia"], marker="o", label="cost")
+        undone = history[history["reverted"]]
+        if len(undone):
+            ax.plot(undone["round"], undone["inertia"], "x", color="tab:red", label="taken back")
+            ax.legend()
+        ax.set_xlabel("round")
+        ax.set_ylabel("cost at the start of the round")
+        ax.set_title(f"LocalKMeans, k = {self.k}: cost {self.trainingCost:.6g}")
+        ax.grid(alpha=0.3)
+        return ax
