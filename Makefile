@@ -1,0 +1,54 @@
+# Everything runs in .venv, which `make setup` makes. Needs: Python >= 3.10. Java is found or
+# installed by pip (jobs/java.py).
+#
+#   make setup PYTHON=python3.12                        with another Python
+#   make test VENV=.venv-3.5 PYSPARK='pyspark==3.5.*'   with another PySpark, beside .venv
+#   make test ARGS='-k java -x'                         more for pytest
+
+PYTHON ?= python3
+VENV ?= .venv
+PYSPARK ?= pyspark
+ARGS ?=
+
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO := build/demo
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check zip clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY)  ## make .venv with everything for demo, test and check
+
+# The stamp is written last, so a broken set-up is done again.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { \
+	  echo "make: PYTHON=$(PYTHON) must be Python >= 3.10; got $$($(PYTHON) --version 2>&1 | head -1). Name another one: make setup PYTHON=python3.12" >&2; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[jobs,test,dev]' '$(PYSPARK)'
+	@touch $(READY)
+
+demo: $(READY)  ## cluster handwritten digits on Spark and write a report
+	$(BIN)/python jobs/demo_data.py $(DEMO)/digits.npz
+	$(BIN)/python jobs/fit.py --input $(DEMO)/digits.npz --k 10 --local-steps 5 --max-iter 30 \
+	  --partitions 8 --seed 1 --output $(DEMO)/run --overwrite
+	@echo "Report: $(CURDIR)/$(DEMO)/run/report.html"
+
+test: $(READY)  ## run the test suite
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(READY)  ## lint, format, types, import contract
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+zip:  ## build dist/localkmeans_spark.zip for spark-submit --py-files
+	$(PYTHON) jobs/build_zip.py dist/localkmeans_spark.zip
+
+clean:  ## remove what was built, .venv included
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

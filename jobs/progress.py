@@ -1,0 +1,63 @@
+"""What a job says on stderr while it works."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from jobs.durations import duration
+
+
+def say(owner: str, text: str) -> None:
+    """Write one line of progress."""
+    print(f"{owner}: {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def told_rounds(owner: str, max_iter: int) -> Iterator[None]:
+    """Tell the library's log on stderr, with the time left after each round.
+
+    Parameters
+    ----------
+    owner : str
+    max_iter : int
+        Most Lloyd iterations of the fit.
+    """
+    log = logging.getLogger("localkmeans_spark")
+    handler = _Rounds(owner, max_iter)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
+class _Rounds(logging.Handler):
+    """Writes messages; those about a round carry its record as ``round_record``."""
+
+    def __init__(self, owner: str, max_iter: int) -> None:
+        super().__init__()
+        self._owner, self._max_iter = owner, max_iter
+        self._seconds: list[float] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage().removeprefix("LocalKMeans: ")
+        if record.levelno >= logging.WARNING:
+            text = f"{record.levelname.lower()}: {text}"
+        done = getattr(record, "round_record", None)
+        if done is not None:
+            self._seconds.append(done.seconds)
+            text += f", {self._time_left(done.iteration, done.local_steps, done.reverted)}"
+        say(self._owner, text)
+
+    def _time_left(self, iteration: int, local_steps: int, reverted: bool) -> str:
+        left = self._max_iter - iteration - (0 if reverted else local_steps)
+        if left <= 0:
+            return "the last"
+        # An upper bound while L stays: most fits converge before max_iter. The last rounds count
+        # most, because the first ones are slow for reasons of their own (JIT, cold caches).
+        recent = self._seconds[-3:]
+        seconds = -(-left // local_steps) * sum(recent) / len(recent)
+        return f"at most about {duration(seconds)} left"

@@ -1,0 +1,162 @@
+"""The report: one self-contained page about a fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+import jinja2
+import numpy as np
+
+from jobs.durations import duration
+from jobs.pictures import (
+    cluster_colors,
+    pixel_picture,
+    projection_picture,
+    rounds_picture,
+    sizes_picture,
+)
+from jobs.pixels import Layout, image_layout
+from jobs.projection import principal_plane
+from jobs.tables import round_note
+from localkmeans_spark.metrics import Confusion, best_matching, misclustering
+from localkmeans_spark.summary import FitRecord
+
+_MOST_CLUSTERS = 100
+_MOST_FEATURES = 12
+_MOST_CONFUSION = 40
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """What the page is made from.
+
+    Attributes
+    ----------
+    title : str
+    record : FitRecord
+    centers : ndarray of shape (k, d)
+    feature_names : list of str
+        Names of the features, or empty: they are numbered then.
+    sample : ndarray of shape (m, d)
+        Some rows, all of them finite.
+    sample_clusters : ndarray of shape (m,), int
+    confusion : Confusion or None
+    run : dict of str to str
+        What was run and on what, in the order to be shown.
+    command : str
+        The line that repeats the run.
+    weighted : bool
+    """
+
+    title: str
+    record: FitRecord
+    centers: np.ndarray
+    feature_names: list[str]
+    sample: np.ndarray
+    sample_clusters: np.ndarray
+    confusion: Confusion | None = None
+    run: dict[str, str] = field(default_factory=dict)
+    command: str = ""
+    weighted: bool = False
+
+
+def render(data: ReportData) -> str:
+    """Return the page as HTML, with pictures, style and all inside it."""
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters |= {"n": _integer, "g": _number, "share": _share, "bytes": _bytes,
+                            "time": duration}  # fmt: skip
+    # Read as a resource: the package may live in a zip given to spark-submit.
+    source = resources.files("jobs").joinpath("report.html.j2").read_text(encoding="utf-8")
+    return environment.from_string(source).render(**_context(data))
+
+
+def _context(data: ReportData) -> dict[str, Any]:
+    record = data.record
+    order = sorted(range(record.k), key=lambda i: (-record.cluster_sizes[i], i))
+    layout = image_layout(data.sample)
+    plane = principal_plane(data.sample)
+    projection = projection_picture(
+        plane.project(data.sample), data.sample_clusters, plane.project(data.centers), plane.shares
+    )
+    return {
+        "title": data.title,
+        "record": record,
+        "run": data.run,
+        "command": data.command,
+        "weighted": data.weighted,
+        "n_sample": len(data.sample),
+        "rounds": [(row, round_note(record, place)) for place, row in enumerate(record.rounds)],
+        "rounds_picture": rounds_picture(record) if record.rounds else "",
+        "sizes_picture": sizes_picture(record.cluster_sizes),
+        "projection_picture": projection if len(data.sample) else "",
+        "shown": order[:_MOST_CLUSTERS],
+        "colors": cluster_colors(record.k),
+        "images": _center_images(data, layout),
+        "layout": layout,
+        "features": _telling_features(data),
+        "centers": data.centers,
+        "labels": _labels(data.confusion),
+    }
+
+
+def _center_images(data: ReportData, layout: Layout | None) -> list[str]:
+    if layout is None:
+        return []
+    low, high = np.percentile(data.sample, (0.5, 99.5))
+    return [pixel_picture(layout.image(center), float(low), float(high)) for center in data.centers]
+
+
+def _telling_features(data: ReportData) -> list[tuple[int, str]]:
+    """Return the features that differ most between centers, in the order of the table."""
+    weights = np.asarray(data.record.cluster_weights, dtype=float)
+    if weights.sum() == 0:
+        weights = np.ones(len(weights))
+    mean = np.average(data.centers, axis=0, weights=weights)
+    spread = np.average((data.centers - mean) ** 2, axis=0, weights=weights)
+    chosen = sorted(np.argsort(-spread, kind="stable")[:_MOST_FEATURES].tolist())
+    return [(i, data.feature_names[i] if data.feature_names else str(i)) for i in chosen]
+
+
+def _labels(confusion: Confusion | None) -> dict[str, Any] | None:
+    """Return the confusion table with clusters in the order of the labels they match."""
+    if confusion is None or not confusion.labels:
+        return None
+    counts = confusion.counts
+    partner = best_matching(counts)
+    order = sorted(partner, key=lambda cluster: partner[cluster])
+    order += [cluster for cluster in range(counts.shape[1]) if cluster not in partner]
+    totals = np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return {
+        "misclustering": misclustering(counts),
+        "names": confusion.labels,
+        "counts": counts,
+        "shares": counts / totals,
+        "clusters": order,
+        "partner": partner,
+        "n_unlabelled": confusion.n_unlabelled,
+        "fits": max(counts.shape) <= _MOST_CONFUSION,
+    }
+
+
+def _integer(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}" if value >= 0.001 or value == 0 else "< 0.1%"
+
+
+def _bytes(value: float) -> str:
+    step = 0
+    while value >= 1000 and step < len(_UNITS) - 1:
+        value, step = value / 1000, step + 1
+    return f"{value:.3g} {_UNITS[step]}"

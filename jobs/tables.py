@@ -1,0 +1,86 @@
+"""What the jobs print and write as numbers: the rounds, the sizes, the final line of JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from localkmeans_spark.summary import FitRecord
+
+_MOST_ROWS = 40
+_EDGE_ROWS = 15
+
+
+def round_note(record: FitRecord, place: int) -> str:
+    """Say in a few words what was special about a round; empty for most."""
+    row = record.rounds[place]
+    if row.reverted:
+        return "taken back: cost had risen"
+    notes = []
+    if place > 0 and row.local_steps != record.rounds[place - 1].local_steps:
+        notes.append(f"L is now {row.local_steps}")
+    if row.empty_clusters:
+        notes.append(f"{row.empty_clusters} empty")
+    return ", ".join(notes)
+
+
+def rounds_table(record: FitRecord) -> str:
+    """Return the rounds as lines of text, with a last line for the returned centers.
+
+    The inertia of a line is that of the centers the round began with.
+    """
+    head = ("round", "iteration", "local steps", "inertia", "shift", "drift", "note")
+    rows = [
+        (
+            f"{row.round}",
+            f"{row.iteration}",
+            f"{row.local_steps}",
+            f"{row.inertia:.8g}",
+            "" if row.reverted else f"{row.center_shift:.3g}",
+            f"{row.max_local_drift:.3g}",
+            round_note(record, place),
+        )
+        for place, row in enumerate(record.rounds)
+    ]
+    if len(rows) > _MOST_ROWS:
+        left_out = len(rows) - 2 * _EDGE_ROWS
+        gap = ("...", "", "", "", "", "", f"{left_out} more rounds, see history.csv")
+        rows[_EDGE_ROWS:-_EDGE_ROWS] = [gap]
+    end = "converged" if record.converged else "end"
+    rows.append((end, f"{record.n_iter}", "", f"{record.inertia:.8g}", "", "", ""))
+    return text_table(head, rows)
+
+
+def sizes_table(sizes: dict[int, int]) -> str:
+    """Return rows by cluster as lines of text, the largest clusters first."""
+    total = sum(sizes.values()) or 1
+    order = sorted(sizes, key=lambda cluster: (-sizes[cluster], cluster))
+    rows = [(f"{i}", f"{sizes[i]}", f"{sizes[i] / total:.1%}") for i in order]
+    if len(rows) > _MOST_ROWS:
+        rows[2 * _EDGE_ROWS :] = [("...", f"{len(rows) - 2 * _EDGE_ROWS} smaller clusters", "")]
+    return text_table(("cluster", "rows", "share"), rows)
+
+
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table with right-aligned columns, the last one left-aligned if it holds words."""
+    widths = [max(map(len, cells)) for cells in zip(head, *rows, strict=True)]
+    words = head[-1] == "note"
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
+        if words:
+            padded[-1] = cells[-1]
+        return "  ".join(padded).rstrip()
+
+    return "\n".join(map(line, [head, *rows]))
+
+
+def json_line(values: dict[str, Any]) -> str:
+    """Return one line of standard JSON; numbers that JSON cannot hold become null."""
+
+    def clean(value: Any) -> Any:
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps({key: clean(value) for key, value in values.items()}, ensure_ascii=False)

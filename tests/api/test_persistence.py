@@ -1,0 +1,198 @@
+"""Save and load: estimators, models, pipelines, and models of earlier versions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.ml import Pipeline, PipelineModel
+from pyspark.ml.clustering import KMeans, KMeansModel
+from pyspark.ml.evaluation import ClusteringEvaluator
+from pyspark.ml.feature import StandardScaler, VectorAssembler
+from pyspark.ml.linalg import Vectors
+from pyspark.ml.tuning import (
+    CrossValidator,
+    CrossValidatorModel,
+    ParamGridBuilder,
+    TrainValidationSplit,
+    TrainValidationSplitModel,
+)
+
+from localkmeans_spark import InvalidInputError, LocalKMeans, LocalKMeansModel
+
+MODELS = Path(__file__).parent / "models"
+
+
+@pytest.fixture(scope="module")
+def model(blobs) -> LocalKMeansModel:
+    return LocalKMeans(k=3, seed=1, weightCol="weight", distanceCol="d").fit(blobs)
+
+
+def metadata_file(path: Path) -> Path:
+    return next((path / "metadata").glob("part-*"))
+
+
+def rewrite_metadata(path: Path, **changes: object) -> None:
+    file = metadata_file(path)
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    for checksum in file.parent.glob(".*.crc"):
+        checksum.unlink()
+
+
+def test_a_model_comes_back_whole(model, blobs, tmp_path):
+    path = str(tmp_path / "model")
+    model.save(path)
+    loaded = LocalKMeansModel.load(path)
+    assert repr(loaded) == repr(model)
+    assert np.array_equal(loaded.clusterCenters(), model.clusterCenters())
+    assert np.array_equal(loaded.frame.origin, model.frame.origin)
+    assert loaded.frame.dtype == model.frame.dtype == "float32"
+    assert loaded.summary.record == model.summary.record
+    assert loaded.summary.history.equals(model.summary.history)
+    assert {p.name: v for p, v in loaded.extractParamMap().items()} == {
+        p.name: v for p, v in model.extractParamMap().items()
+    }
+    before, after = (m.transform(blobs).orderBy("id").toPandas() for m in (model, loaded))
+    assert after[["prediction", "d"]].equals(before[["prediction", "d"]])
+
+
+def test_predictions_are_gone_after_a_load_with_a_word_on_why(model, tmp_path):
+    model.save(str(tmp_path / "model"))
+    loaded = LocalKMeansModel.load(str(tmp_path / "model"))
+    for field in ("predictions", "cluster"):
+        with pytest.raises(InvalidInputError, match="Call transform on the model"):
+            getattr(loaded.summary, field)
+
+
+def test_save_load_save_again(model, tmp_path):
+    path = str(tmp_path / "model")
+    model.write().overwrite().save(path)
+    loaded = LocalKMeansModel.load(path)
+    with pytest.raises(InvalidInputError, match=r"write\(\).overwrite\(\).save\(path\)"):
+        loaded.save(path)
+    loaded.setPredictionCol("again").write().overwrite().save(path)
+    assert LocalKMeansModel.load(path).getPredictionCol() == "again"
+
+
+def test_a_model_without_a_summary(tmp_path):
+    path = str(tmp_path / "model")
+    LocalKMeansModel([[0.1, 0.2]]).save(path)
+    loaded = LocalKMeansModel.load(path)
+    assert not loaded.hasSummary
+    assert loaded.frame.dtype == "float64"
+    assert loaded.clusterCenters()[0].tolist() == [0.1, 0.2]
+
+
+def test_an_estimator_comes_back_whole(spark, tmp_path):
+    path = str(tmp_path / "estimator")
+    centers = np.random.default_rng(1).normal(size=(3, 2))
+    kmeans = LocalKMeans(k=3, tol=0.0, featuresCols=["a", "b"], initialCenters=centers)
+    kmeans.save(path)
+    loaded = LocalKMeans.load(path)
+    assert loaded.uid == kmeans.uid
+    assert np.array_equal(loaded.getInitialCenters(), centers)
+    assert (loaded.getK(), loaded.getTol(), loaded.getFeaturesCols()) == (3, 0.0, ["a", "b"])
+    assert not loaded.isSet("maxIter")
+    LocalKMeans(k=4).write().overwrite().save(path)
+    assert LocalKMeans.load(path).getInitialCenters() is None
+
+
+def test_only_json_and_parquet_are_written(model, tmp_path):
+    model.save(str(tmp_path / "model"))
+    files = [p.name for p in (tmp_path / "model").rglob("*") if p.is_file()]
+    kinds = {name.rsplit(".", 1)[-1] for name in files if not name.startswith((".", "_"))}
+    assert kinds == {"txt", "parquet"}
+    json.loads(metadata_file(tmp_path / "model").read_text())
+
+
+def test_models_of_every_format_load(spark):
+    found = sorted(path.name for path in MODELS.iterdir())
+    assert "v1" in found
+    for name in found:
+        model = LocalKMeansModel.load(str(MODELS / name))
+        assert model.clusterCenters()[0].tolist() == [0.5, 0.5]
+        assert model.clusterCenters()[1].tolist() == [8.5, 8.5]
+        assert model.predict(Vectors.dense([8.0, 8.0])) == 1
+        assert model.getSeed() == 1
+        assert model.summary.trainingCost == 2.0
+        assert model.summary.clusterSizes == [2, 2]
+        assert len(model.summary.history) == model.summary.numRounds
+
+
+def test_a_later_format_is_refused(tmp_path):
+    path = tmp_path / "model"
+    shutil.copytree(MODELS / "v1", path)
+    rewrite_metadata(path, formatVersion=99, libraryVersion="9.9")
+    with pytest.raises(InvalidInputError, match=r"got format 99, of version 9\.9\. Update"):
+        LocalKMeansModel.load(str(path))
+
+
+def test_loading_what_is_something_else(spark, pairs, tmp_path):
+    with pytest.raises(InvalidInputError, match="must be a saved LocalKMeansModel; got nothing"):
+        LocalKMeansModel.load(str(tmp_path / "missing"))
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "metadata").write_text("hello")
+    with pytest.raises(InvalidInputError, match="Check the path"):
+        LocalKMeansModel.load(str(tmp_path / "text"))
+    LocalKMeans().save(str(tmp_path / "estimator"))
+    with pytest.raises(InvalidInputError, match="Load it with LocalKMeans"):
+        LocalKMeansModel.load(str(tmp_path / "estimator"))
+    mllib = KMeans(k=2, seed=1).fit(pairs)
+    mllib.save(str(tmp_path / "mllib"))
+    with pytest.raises(InvalidInputError, match="use fromMLlib"):
+        LocalKMeansModel.load(str(tmp_path / "mllib"))
+    assert KMeansModel.load(str(tmp_path / "mllib"))
+
+
+def test_an_unfinished_save_is_not_a_model(model, tmp_path):
+    path = tmp_path / "model"
+    model.save(str(path))
+    shutil.rmtree(path / "metadata")
+    with pytest.raises(InvalidInputError, match="must be a saved LocalKMeansModel"):
+        LocalKMeansModel.load(str(path))
+
+
+def test_pipeline_and_its_model(spark, tmp_path):
+    rows = [(float(i % 2) * 10 + i * 0.1, float(i % 2)) for i in range(10)]
+    df = spark.createDataFrame(rows, ["a", "b"])
+    stages = [
+        VectorAssembler(inputCols=["a", "b"], outputCol="raw"),
+        StandardScaler(inputCol="raw", outputCol="features"),
+        LocalKMeans(k=2, seed=1, initialCenters=[[0.0, 0.0], [2.0, 2.0]]),
+    ]
+    Pipeline(stages=stages).write().overwrite().save(str(tmp_path / "pipeline"))
+    pipeline = Pipeline.load(str(tmp_path / "pipeline"))
+    assert pipeline.getStages()[2].getInitialCenters().tolist() == [[0.0, 0.0], [2.0, 2.0]]
+    fitted = pipeline.fit(df)
+    fitted.write().overwrite().save(str(tmp_path / "fitted"))
+    loaded = PipelineModel.load(str(tmp_path / "fitted"))
+    labels = [row["prediction"] for row in loaded.transform(df).orderBy("a").collect()]
+    assert labels == [0] * 5 + [1] * 5
+    assert loaded.stages[2].summary.k == 2
+
+
+@pytest.mark.parametrize(
+    ("validator", "fitted_class", "extra"),
+    [
+        (CrossValidator, CrossValidatorModel, {"numFolds": 2}),
+        (TrainValidationSplit, TrainValidationSplitModel, {"trainRatio": 0.7}),
+    ],
+)
+def test_model_selection(blobs, tmp_path, validator, fitted_class, extra):
+    kmeans = LocalKMeans(seed=1, maxIter=2)
+    grid = ParamGridBuilder().addGrid(kmeans.k, [2, 3]).build()
+    selection = validator(
+        estimator=kmeans, estimatorParamMaps=grid, evaluator=ClusteringEvaluator(), seed=1, **extra
+    )
+    selection.write().overwrite().save(str(tmp_path / "selection"))
+    selection = validator.load(str(tmp_path / "selection"))
+    assert selection.getEstimator().getMaxIter() == 2
+    fitted = selection.fit(blobs)
+    assert isinstance(fitted.bestModel, LocalKMeansModel)
+    fitted.write().overwrite().save(str(tmp_path / "fitted"))
+    loaded = fitted_class.load(str(tmp_path / "fitted"))
+    assert np.array_equal(loaded.bestModel.clusterCenters(), fitted.bestModel.clusterCenters())
+    assert loaded.transform(blobs).columns[-1] == "prediction"

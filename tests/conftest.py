@@ -1,0 +1,46 @@
+"""Fixtures for every test."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.java import ensure_java
+from jobs.session import open_session
+from localkmeans_spark.errors import InvalidInputError
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Find a Java once, for Spark here and for the commands that tests run."""
+    with contextlib.suppress(InvalidInputError):  # tests without Spark need none
+        ensure_java()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session on two cores of this machine, shared by all tests: leave it as it was."""
+    settings = {
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.ui.enabled": "false",
+        # Half the work for a Java that runs thousands of tiny jobs: no second compiler, no
+        # collector threads. Leave both out to measure speed.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    with open_session("tests", master="local[2]", conf=settings) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The directory of real data sets that lies beside the repository, if it does."""
+    directory = REPOSITORY.parent / "shared" / "data"
+    if not directory.is_dir():
+        pytest.skip(f"no real data sets at {directory}")
+    return directory

