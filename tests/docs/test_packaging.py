@@ -43,8 +43,13 @@ def test_only_the_library_is_installed():
 
 class TestZip:
     def test_same_sources_same_bytes(self, tmp_path):
-        first = build_zip(tmp_path / "a" / "first.zip").read_bytes()
-        assert build_zip(tmp_path / "second.zip").read_bytes() == first
+        first = build_zip(tmp_path / "a" / "first.zip")
+        assert build_zip(tmp_path / "second.zip").read_bytes() == first.read_bytes()
+        entries = zipfile.ZipFile(first).infolist()
+        assert [entry.filename for entry in entries] == sorted(e.filename for e in entries)
+        # Nothing of the machine or the moment: not the date, the mode, the zlib.
+        shared = {(e.date_time, e.external_attr, e.compress_type) for e in entries}
+        assert shared == {((1980, 1, 1, 0, 0, 0), 0o644 << 16, zipfile.ZIP_STORED)}
 
     def test_holds_both_packages_and_no_caches(self, tmp_path):
         names = zipfile.ZipFile(build_zip(tmp_path / "x.zip")).namelist()

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from benchmarks.in_process import InProcessMachines, run_lloyd
 from localkmeans_spark.engine.aggregate import Exchange
 from localkmeans_spark.engine.loop import LloydRun, Traffic
-from localkmeans_spark.kernel.lloyd import Block, local_phase, means_or_kept
 
 NO_TRAFFIC = Traffic(0, 0, 0.0)
 
@@ -101,44 +101,15 @@ def test_the_last_pass_can_send_the_run_back():
     assert run.settle(80.0)
 
 
-def simulate(parts, centers, local_steps, max_iter=20, safeguard=True):
-    """Run the loop on NumPy machines; return final centers and rounds."""
-    stored = [([Block(np.ascontiguousarray(p), None)], float((p**2).sum())) for p in parts]
-    total = sum(s for _, s in stored)
-    run = LloydRun(centers, local_steps=local_steps, max_iter=max_iter, tol=0.0,
-                   safeguard=safeguard, sum_sq=total)  # fmt: skip
-    while True:
-        while (order := run.next_order()) is not None:
-            phases = [local_phase(b, order.centers, order.local_steps, s) for b, s in stored]
-            sums = sum(p.sums for p in phases)
-            weights = sum(p.weights for p in phases)
-            new = means_or_kept(sums, weights, order.centers)
-            within = sum(
-                s - sum((p.sums[f] ** 2).sum(axis=1) / p.weights[f])
-                for (_, s), p in zip(stored, phases, strict=True)
-                for f in [p.weights > 0]
-            )
-            scatter = total - sum((sums[weights > 0] ** 2).sum(axis=1) / weights[weights > 0])
-            groups = sum((p.weights > 0).sum() for p in phases) - (weights > 0).sum()
-            disagreement = 1 - within / scatter - groups / sum(len(p) for p in parts)
-            shift = float(np.sqrt(((new - order.centers) ** 2).sum(axis=1).max()))
-            run.absorb(
-                order, finding(sum(p.inertia for p in phases), shift, disagreement, new), NO_TRAFFIC
-            )
-        cost = sum(local_phase(b, run.centers, 1, s).inertia for b, s in stored)
-        if run.settle(cost):
-            return cost, run
-
-
 @pytest.mark.parametrize("local_steps", [2, 5, 10, 20])
 def test_sorted_digits_end_within_a_thousandth_of_centralized(local_steps):
     x, y = load_digits(return_X_y=True)
-    parts = np.array_split(x[np.argsort(y, kind="stable")], 10)
+    machines = InProcessMachines(np.array_split(x[np.argsort(y, kind="stable")], 10))
     for seed in range(3):
         start = x[np.random.default_rng(seed).choice(len(x), 10, replace=False)]
-        central, _ = simulate(parts, start, 1)
-        plain, _ = simulate(parts, start, local_steps, safeguard=False)
-        guarded, run = simulate(parts, start, local_steps)
+        central, _ = run_lloyd(machines, start, local_steps=1)
+        plain, _ = run_lloyd(machines, start, local_steps=local_steps, safeguard=False)
+        guarded, run = run_lloyd(machines, start, local_steps=local_steps)
         assert guarded <= 1.001 * central
         assert run.n_iter <= 20
         if local_steps >= 5:

@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from localkmeans_spark.engine import aggregate, machine, seeding
-from localkmeans_spark.engine.block_format import StoredBlock
+from benchmarks.in_process import InProcessMachines
+from localkmeans_spark.engine import seeding
 from localkmeans_spark.engine.blocks import open_blocks
 from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.data_summary import summarise
 from localkmeans_spark.engine.rounds import SparkMachines
-from localkmeans_spark.kernel.lloyd import Block
 
 from .frames import frame_of
 
@@ -26,34 +24,6 @@ DRAWS = 20_000
 LEVEL = 1e-3
 PARTS = [[[0.0, 0.0], [1.0, 0.0]], [[0.0, 2.0]], [[3.0, 1.0], [3.0, 3.0], [0.5, 0.5]]]
 WEIGHTS = [[1.0, 2.0], [0.5], [1.0, 3.0, 1.5]]
-
-
-class InProcessMachines:
-    """All machines in this process: the same workers and merges, without Spark."""
-
-    def __init__(self, parts, weights, seed):
-        self.machines = []
-        for i, part in enumerate(parts):
-            x = np.array(part)
-            weight = None if weights is None else np.array(weights[i])
-            w = np.ones(len(x)) if weight is None else weight
-            stored = StoredBlock(i, Block(x, weight), np.zeros(2), float(w.sum()),
-                                 float(w @ (x**2).sum(axis=1)), 0, 0, 0)  # fmt: skip
-            self.machines.append(machine.Machine(i, [stored]))
-        found = [machine.describe(m, seed) for m in self.machines]
-        self.data = summarise(found, FitConfig(k=3, seed=seed))
-
-    def arrivals(self, centers, duration, seed, number, wanted):
-        order = machine.ArrivalsOrder(self.data.frame, centers, duration, seed, number)
-        found = [machine.arrivals(m, order) for m in reversed(self.machines)]
-        merged = found[0]
-        for item in found[1:]:
-            merged = aggregate.merge_arrivals(merged, item)
-        return aggregate.in_time_order(merged)
-
-    def one_row_each(self, centers, seed, number):
-        order = machine.ArrivalsOrder(self.data.frame, centers, 0.0, seed, number)
-        return [row for m in self.machines for row in machine.one_row(m, order)]
 
 
 def exact_law(weights):

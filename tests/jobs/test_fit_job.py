@@ -95,7 +95,7 @@ def test_everything_is_written(
     assert "features: in.come, age" in told.stderr
     assert told.stderr.count("fit: round ") == metrics["n_rounds"]
     page = (out / "report.html").read_text()
-    assert "300 rows of 2 features in 3" in page
+    assert "300 rows of 2\nfeatures in 3" in page
     assert "--seed 1" in page
 
 
@@ -196,7 +196,7 @@ def test_a_label_with_too_many_values_costs_only_the_count(
     [
         ("--input {blobs}/t.csv --k 0 --output out", "--k must be an integer >= 1"),
         ("--input {blobs}/nope.csv --k 2 --output out", "--input must be an existing"),
-        ("--input {blobs}/t.csv --k 2 --output {blobs}", "--output must be a path where nothing"),
+        ("--input {blobs}/t.csv --k 2 --output {blobs}/t.npz", "must be a path where nothing"),
         ("--input {blobs}/t.csv --k 2 --output {blobs} --overwrite", "apart from what is read"),
         ("--input {blobs}/t.csv --k 2 --output out --config no.toml", "--config must be"),
         ("--input {blobs}/t.csv --k 2 --output out --feature-cols age,x", "It has: name, in.come"),

@@ -15,7 +15,6 @@ import pytest
 
 from jobs.build_zip import build_zip
 from jobs.local_cluster import LocalCluster, main
-from jobs.processes import children_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, str(REPOSITORY / "jobs" / "local_cluster.py")]
@@ -93,26 +92,15 @@ def test_zip_is_enough_for_workers_that_lack_the_package(submit, tmp_path):
     assert "/package.zip/localkmeans_spark/errors.py" in out
 
 
-def test_without_the_zip_they_lack_it(submit):
-    process = submit()
-    out, err = process.communicate(timeout=240)
-    assert process.returncode != 0
-    assert "No module named 'localkmeans_spark'" in out + err
-
-
 def test_job_survives_killed_executors(cluster, submit, tmp_path):
     process = submit("--py-files", str(build_zip(tmp_path / "package.zip")))
     while process.stdout.readline() != "STARTED\n":
         assert process.poll() is None
-    victims = set(children_of(cluster.worker_pids[0]))
     cluster.kill_executors(0)
-    deadline = time.monotonic() + 30
-    while victims & set(children_of(cluster.worker_pids[0])):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    assert process.poll() is None, "killed too late to matter"
-    assert victims
-    assert "RAN 8" in output_of(process)
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    assert "RAN 8" in out
+    assert "Lost executor" in err, "killed too late to matter"
 
 
 def test_killed_worker_is_gone_and_the_other_works_on(cluster, submit, tmp_path):
@@ -165,8 +153,11 @@ def test_interrupted_command_leaves_nothing(number, tmp_path):
 def assert_nothing_left(folder: Path) -> None:
     """Check that no file and no process of a cluster in ``folder`` is left."""
     assert not list(folder.glob("localkmeans-cluster-*"))
-    table = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, text=True, check=True)
-    assert str(folder) not in table.stdout
+    shown = subprocess.run(
+        ["ps", "-A", "-ww", "-o", "args="], capture_output=True, text=True, check=True
+    ).stdout
+    assert sys.executable in shown  # whole command lines, not cut at some width
+    assert str(folder) not in shown
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,90 @@
+"""What the safeguard's thresholds do: final cost against plain Lloyd, and exchanges used.
+
+On several data sets, laid out over 10 and 50 machines at random, sorted by label, and unevenly
+(Dirichlet(0.5) over machines a label): LocalKMeans with L = 5 and T = 20 from k-means++ seeds,
+against L = 1 from the same seeds. Simulated in one process with the engine's own functions.
+
+Example: ``python -m benchmarks.safeguard --data ../shared/data``
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from sklearn.cluster import kmeans_plusplus
+from sklearn.datasets import load_digits
+
+from benchmarks.in_process import InProcessMachines, run_lloyd
+from localkmeans_spark.engine import loop
+
+_ROWS = 10_000
+_SETTINGS = {  # disagreement, small improvement
+    "no disagreement check, 1 %": (np.inf, 0.01),
+    "disagreement > 0.25, 1 %": (0.25, 0.01),
+    "disagreement > 0.25, 5 %": (0.25, 0.05),
+    "disagreement > 0.25, 10 % (the default)": (0.25, 0.1),
+}
+_CLUSTERS = {"pendigits": 10, "letter": 26, "usps": 10, "sipu_s2": 15, "sipu_unbalance": 8}
+
+
+def data_sets(folder: Path | None) -> dict[str, tuple[np.ndarray, np.ndarray, int]]:
+    """Return name → (rows, labels, k), at most 10,000 rows each."""
+    rng = np.random.default_rng(0)
+    x, y = load_digits(return_X_y=True)
+    found = {"digits": (x, y, 10)}
+    true = rng.normal(size=(50, 20))
+    y = rng.integers(0, 50, size=_ROWS)
+    for name, noise in (("blobs apart", 0.2), ("blobs overlapping", 1.0)):
+        found[name] = (true[y] + noise * rng.normal(size=(_ROWS, 20)), y, 50)
+    for name, k in _CLUSTERS.items() if folder is not None else ():
+        stored = np.load(folder / f"{name}.npz")
+        kept = rng.permutation(len(stored["X"]))[:_ROWS]
+        x = stored["X"][kept].astype(np.float64)
+        found[name] = (x / x.std(), stored["y"][kept].astype(int), k)
+    return found
+
+
+def layout(kind: str, y: np.ndarray, m: int) -> list[np.ndarray]:
+    """Return the row numbers of each machine."""
+    rng = np.random.default_rng(0)
+    if kind == "sorted":
+        return np.array_split(np.argsort(y, kind="stable"), m)
+    if kind == "random":
+        return np.array_split(rng.permutation(len(y)), m)
+    share = rng.dirichlet(np.full(m, 0.5), size=y.max() + 1)
+    machine = np.array([rng.choice(m, p=share[label]) for label in y])
+    return [rows for i in range(m) if len(rows := np.flatnonzero(machine == i))]
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="folder with pendigits.npz and so on")
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
+    found: dict[tuple[str, str], list[tuple[float, int]]] = {}
+    for name, (x, y, k) in data_sets(options.data).items():
+        for kind in ("random", "sorted", "uneven"):
+            for m in (10, 50):
+                machines = InProcessMachines([x[rows] for rows in layout(kind, y, m)])
+                for seed in range(options.seeds):
+                    centers, _ = kmeans_plusplus(x, k, random_state=seed, n_local_trials=1)
+                    plain, _ = run_lloyd(machines, centers, local_steps=1)
+                    for label, (disagreement, improvement) in _SETTINGS.items():
+                        loop._DISAGREEMENT, loop._SMALL_IMPROVEMENT = disagreement, improvement
+                        cost, run = run_lloyd(machines, centers, local_steps=5)
+                        row = (100 * (cost / plain - 1), len(run.rounds))
+                        found.setdefault((kind, label), []).append(row)
+        print(f"{name} done", flush=True)
+    print(f"{'layout':8} {'setting':42} {'mean %':>8} {'median %':>9} {'worst %':>8} {'rounds':>7}")
+    for (kind, label), rows in sorted(found.items()):
+        cost = np.array([row[0] for row in rows])
+        rounds = np.mean([row[1] for row in rows])
+        print(f"{kind:8} {label:42} {cost.mean():8.2f} {np.median(cost):9.3f} {cost.max():8.2f} "
+              f"{rounds:7.1f}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Everything README.md shows is run, as its reader would run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+README = (REPOSITORY / "README.md").read_text()
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def command_with(words):
+    (line,) = [line for block in blocks("sh") for line in block.splitlines() if words in line]
+    return shlex.split(line, comments=True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A directory with the customers.csv that README speaks of."""
+    path = tmp_path_factory.mktemp("readme")
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 3, size=300)
+    customers = pd.DataFrame(
+        {
+            "id": np.arange(300),
+            "age": np.array([20, 45, 70])[kind] + rng.normal(size=300),
+            "income": np.array([20.0, 60.0, 35.0])[kind] + rng.normal(size=300),
+        }
+    )
+    customers.to_csv(path / "customers.csv", index=False)
+    return path
+
+
+def run(command, folder, **changes):
+    """Run a README command in the folder, with this interpreter and the repository's files."""
+    places = {
+        ".venv/bin/python": sys.executable,
+        "jobs/fit.py": str(REPOSITORY / "jobs" / "fit.py"),
+        "jobs/predict.py": str(REPOSITORY / "jobs" / "predict.py"),
+        **changes,
+    }
+    return subprocess.run(
+        [places.get(word, word) for word in command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    )
+
+
+def test_python_example(spark, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (example,) = blocks("python")
+    names = {"spark": spark}
+    exec(compile(example, "README.md", "exec"), names)  # noqa: S102
+    assert names["model"].summary.trainingCost == pytest.approx(2.0)
+    assert names["same"].numFeatures == 2
+    assert "prediction" in capsys.readouterr().out
+
+
+def test_fit_then_predict(folder):
+    done = run(command_with("jobs/fit.py --input customers.csv --feature-cols age,income --k 3 "
+                            "--id-cols id --seed 1 --output out/customers"), folder)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert (result["n"], result["d"], result["k"]) == (300, 2, 3)
+    for name in ("model", "assignments", "history.csv", "report.html", "metrics.json"):
+        assert (folder / "out/customers" / name).exists()
+    done = run(command_with("jobs/predict.py"), folder)
+    assert done.returncode == 0, done.stderr
+    labelled = pd.read_parquet(folder / "out/labelled").sort_values("id")
+    fitted = pd.read_parquet(folder / "out/customers/assignments").sort_values("id")
+    np.testing.assert_array_equal(labelled["prediction"], fitted["prediction"])
+
+
+@pytest.mark.timeout(600)
+def test_spark_submit_line(folder):
+    subprocess.run(["make", "zip", f"PYTHON={sys.executable}"], cwd=REPOSITORY, check=True)
+    command = command_with("spark-submit")
+    submit = Path(sys.executable).with_name("spark-submit")
+    done = run(
+        [
+            sys.executable,
+            str(REPOSITORY / "jobs/local_cluster.py"),
+            "--workers",
+            "2",
+            "--",
+            *command,
+        ],
+        folder,
+        **{
+            "spark-submit": str(submit),
+            "spark://host:7077": "{master}",
+            "dist/localkmeans_spark.zip": str(REPOSITORY / "dist/localkmeans_spark.zip"),
+        },
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["n"] == 300 and (folder / "out/cluster/report.html").exists()
+
+
+def test_what_is_named_exists():
+    for target in re.findall(r"^make (\w+)$", "\n".join(blocks("sh")), flags=re.MULTILINE):
+        subprocess.run(["make", "-n", target], cwd=REPOSITORY, check=True, capture_output=True)
+    for name in re.findall(r"\]\(([\w./]+)\)|`((?:jobs|conf|docs)/[\w./-]+)`", README):
+        assert (REPOSITORY / next(filter(None, name))).exists(), name
