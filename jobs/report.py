@@ -25,6 +25,7 @@ from localkmeans_spark.summary import FitRecord
 
 _MOST_CLUSTERS = 100
 _MOST_FEATURES = 12
+_SHOWN_OF_MANY = 8
 _MOST_CONFUSION = 40
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -118,7 +119,9 @@ def _telling_features(data: ReportData) -> list[tuple[int, str]]:
         weights = np.ones(len(weights))
     mean = np.average(data.centers, axis=0, weights=weights)
     spread = np.average((data.centers - mean) ** 2, axis=0, weights=weights)
-    chosen = sorted(np.argsort(-spread, kind="stable")[:_MOST_FEATURES].tolist())
+    # A table of all features if it fits the page; of many, only so many as fit without scrolling.
+    n_shown = len(mean) if len(mean) <= _MOST_FEATURES else _SHOWN_OF_MANY
+    chosen = sorted(np.argsort(-spread, kind="stable")[:n_shown].tolist())
     return [(i, data.feature_names[i] if data.feature_names else str(i)) for i in chosen]
 
 

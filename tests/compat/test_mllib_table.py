@@ -68,7 +68,9 @@ def test_what_is_only_ours_is_listed(ours, name):
         accessors = {accessor for accessor in accessors if accessor.startswith("get")}
     known = public(getattr(mllib, name)) | accessors | set(PARAMETERS) | {"uid"}
     for member in public(ours[name]) - known:
-        assert f"`{member}`" in section, f"{name}.{member} is not mentioned"
+        # A row of its own: MLlib has it in later versions of PySpark.
+        listed = f"`{member}`" in section or f"{name}.{member}" in ROWS
+        assert listed, f"{name}.{member} is not mentioned"
 
 
 def test_parameters_only_here_are_listed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.datasets import load_digits
 
 from jobs.build_zip import build_zip
 from jobs.local_cluster import LocalCluster, main
@@ -90,6 +93,29 @@ def test_zip_is_enough_for_workers_that_lack_the_package(submit, tmp_path):
     out = output_of(submit("--py-files", str(package)))
     assert "RAN 8 2 {1}" in out  # on both workers, in the interpreter asked for
     assert "/package.zip/localkmeans_spark/errors.py" in out
+
+
+def test_fit_gives_the_same_bits_as_local(cluster, tmp_path):
+    x, y = load_digits(return_X_y=True)
+    np.savez(tmp_path / "digits.npz", X=x, y=y)
+    package = build_zip(tmp_path / "package.zip")
+    submit = ["spark-submit", "--master", cluster.master_url, "--py-files", str(package)]
+    environment = cluster.environment()
+    environment.pop("PYTHONPATH", None)
+    local = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
+    costs, centers = [], []
+    for name, start, env in (("cluster", submit, environment), ("local", [sys.executable], local)):
+        words = [*start, str(REPOSITORY / "jobs" / "fit.py"), "--input", "digits.npz", "--k", "10"]
+        words += ["--partitions", "12", "--seed", "3", "--no-report", "--output", name]
+        words += ["--master", "local[2]"] if name == "local" else []
+        done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        costs.append(json.loads(done.stdout.splitlines()[-1])["cost"])
+        stored = pd.read_parquet(tmp_path / name / "model" / "data")
+        stored = stored.sort_values(["name", "row"])
+        centers.append(np.stack(stored["values"].to_list()).tobytes())
+    assert costs[0] == costs[1]
+    assert centers[0] == centers[1]
 
 
 def test_job_survives_killed_executors(cluster, submit, tmp_path):

@@ -172,8 +172,8 @@ def test_names_of_features_are_shown_for_those_that_differ_most() -> None:
     centers[:, 4] = [5, 0, 9]
     data = report_data(fit_record(d=20), feature_names=[f"f{i}" for i in range(20)])
     told = words(render(replace(data, centers=centers)))
-    assert "The 12 of 20 features that differ most" in told
-    head = told.split("The 12 of 20")[1]
+    assert "The 8 of 20 features that differ most" in told
+    head = told.split("The 8 of 20")[1]
     assert "f4" in head
     assert "f17" in head
 
