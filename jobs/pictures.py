@@ -45,7 +45,7 @@ def cluster_colors(k: int) -> list[str]:
 
 def _color(hue: float, luminance: float) -> str:
     """Return the colour of a hue whose relative luminance, as WCAG defines it, is as given."""
-    low, high = 0.0, 1.0
+    low, high, rgb = 0.0, 1.0, np.zeros(3)
     for _ in range(20):  # luminance grows with lightness: halve the interval
         lightness = (low + high) / 2
         rgb = np.array(colorsys.hls_to_rgb(hue, lightness, 0.65))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import secrets
 import sys
@@ -10,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from pyspark import keyword_only
 from pyspark.ml.base import Estimator
 from pyspark.ml.util import MLReadable, MLWritable
@@ -19,7 +17,6 @@ from pyspark.sql import DataFrame
 from localkmeans_spark.accessors import FitParams
 from localkmeans_spark.engine.config import DataConfig, FitConfig
 from localkmeans_spark.engine.fit import fit
-from localkmeans_spark.engine.record import FitResult
 from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.model import LocalKMeansModel
 from localkmeans_spark.params import parameter_docs
@@ -174,8 +171,6 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
         config = self._fit_config()
         with _visible_log(self.getVerbose()):
             result = fit(dataset, config)
-        if self.getCanonicalOrder():
-            result = canonical(result)
         model = LocalKMeansModel(result.centers, result.origin, result.record.dtype)
         model._resetUid(self.uid)
         self._copyValues(model)
@@ -211,6 +206,7 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
             max_iter=self.getMaxIter(),
             tol=self.getTol(),
             safeguard=self.getSafeguard(),
+            canonical_order=self.getCanonicalOrder(),
             seed=seed,
             owner="LocalKMeans",
             data=DataConfig(
@@ -234,20 +230,6 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
 
 
 LocalKMeans.__doc__ = (LocalKMeans.__doc__ or "").replace("{parameters}", parameter_docs())
-
-
-def canonical(result: FitResult) -> FitResult:
-    """Renumber clusters by size, largest first; equal sizes by coordinates, smallest first."""
-    record = result.record
-    sizes = np.array(record.cluster_sizes)
-    order = np.lexsort((*result.centers.T[::-1], -sizes))
-    record = dataclasses.replace(
-        record,
-        cluster_sizes=[record.cluster_sizes[cluster] for cluster in order],
-        cluster_weights=[record.cluster_weights[cluster] for cluster in order],
-        cluster_inertia=[record.cluster_inertia[cluster] for cluster in order],
-    )
-    return dataclasses.replace(result, centers=result.centers[order], record=record)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.functions import pandas_udf
 from threadpoolctl import threadpool_limits
 
-from localkmeans_spark.engine.machine import _threads as blas_threads
+from localkmeans_spark.engine.machine import blas_threads
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 from localkmeans_spark.kernel.assign import assign_rows
 from localkmeans_spark.kernel.chunks import slices

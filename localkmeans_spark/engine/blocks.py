@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,8 +26,7 @@ from localkmeans_spark.engine.machine import (
     run_machines,
 )
 
-logger = logging.getLogger("localkmeans_spark")
-
+_BATCH_LOCK = threading.Lock()
 _BATCH_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # An Arrow batch should not be much larger than a block; rows of unknown width are read in
 # batches that stay moderate up to a few thousand columns.
@@ -183,12 +182,13 @@ def _block_rdd(df: DataFrame, config: FitConfig) -> RDD:
 @contextmanager
 def _records_per_batch(session: SparkSession, n_features: int | None) -> Iterator[None]:
     """Fit Arrow batches to the width of a row while the plan is made."""
-    before = session.conf.get(_BATCH_CONF)
     limit = _ROWS_UNKNOWN_WIDTH if n_features is None else _BATCH_BYTES // (8 * n_features)
-    configured = int(before or 0)
-    rows = max(1, min(limit, configured if configured > 0 else limit))
-    session.conf.set(_BATCH_CONF, str(rows))
-    try:
-        yield
-    finally:
-        session.conf.set(_BATCH_CONF, before or "10000")
+    with _BATCH_LOCK:  # fits in several threads share the session's settings
+        before = session.conf.get(_BATCH_CONF)
+        configured = int(before or 0)
+        rows = max(1, min(limit, configured if configured > 0 else limit))
+        session.conf.set(_BATCH_CONF, str(rows))
+        try:
+            yield
+        finally:
+            session.conf.set(_BATCH_CONF, before or "10000")

@@ -58,6 +58,8 @@ class FitConfig:
     tol : float
         Converged when every center moved at most this far (Euclidean).
     safeguard : bool
+    canonical_order : bool
+        Number the clusters by size, largest first; equal sizes by coordinates, smallest first.
     seed : int
     owner : str
         Class name shown in error messages.
@@ -73,6 +75,7 @@ class FitConfig:
     max_iter: int = 20
     tol: float = 1e-4
     safeguard: bool = True
+    canonical_order: bool = False
     seed: int = 0
     owner: str = "LocalKMeans"
     on_round: Callable[[RoundRecord], None] | None = None

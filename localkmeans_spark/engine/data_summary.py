@@ -25,8 +25,8 @@ class DataSummary:
     sum_weights : float
     frame : Frame
         Centers travel relative to its mean.
-    origin : ndarray of shape (n_features,), float64
-        Frame in which predictions will work: that of the largest machine.
+    origin : ndarray of shape (n_features,), float64, or None
+        Frame of all machines; None when they have several.
     sum_sq : float
         Sum of ``w * ||x - mean||**2``.
     resolution : ndarray of shape (n_features,), float64
@@ -39,7 +39,7 @@ class DataSummary:
     n_skipped: int
     sum_weights: float
     frame: Frame
-    origin: np.ndarray
+    origin: np.ndarray | None
     sum_sq: float
     resolution: np.ndarray
 
@@ -72,6 +72,7 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
         sum_grid=grid_for(bound * sum_weights),
         weight_grid=float(grid_for(np.array(sum_weights))),
     )
+    shared = all(np.array_equal(item.origin, found[0].origin) for item in found)
     return DataSummary(
         statistics=found,
         n_points=sum(item.n_points for item in found),
@@ -79,7 +80,7 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
         n_skipped=n_skipped,
         sum_weights=sum_weights,
         frame=frame,
-        origin=max(found, key=lambda item: item.n_points).origin.copy(),
+        origin=found[0].origin.copy() if shared else None,
         sum_sq=max(0.0, float(sum_sq)),
         resolution=4.0 * float(np.finfo(config.data.dtype).eps) * bound,
     )

@@ -64,6 +64,9 @@ def fit(df: DataFrame, config: FitConfig) -> FitResult:
             sum_sq=blocks.data.sum_sq,
         )
         centers, assignment = _run_to_the_end(run, machines, config, clock)
+        if config.canonical_order:
+            centers, assignment = _by_size(centers, assignment, machines)
+            clock.stop("final")
         record = _record(config, blocks.data, run, assignment, seeding.passes, clock, warnings)
     for text in warnings:
         logger.warning(text)
@@ -125,6 +128,17 @@ def _run_to_the_end(
         clock.stop("final")
         if run.settle(float(assignment.inertia.sum())):
             return centers, assignment
+
+
+def _by_size(
+    centers: np.ndarray, assignment: Assignment, machines: SparkMachines
+) -> tuple[np.ndarray, Assignment]:
+    """Renumber the clusters by size, largest first; equal sizes by coordinates."""
+    order = np.lexsort((*centers.T[::-1], -assignment.sizes))
+    if np.array_equal(order, np.arange(len(order))):
+        return centers, assignment
+    # Rows at the same distance from two centers go to the lower number, so they are asked again.
+    return centers[order], machines.assign(centers[order])
 
 
 def _record(

@@ -160,9 +160,10 @@ def _row_sq_norms(x: np.ndarray) -> np.ndarray:
 def origin_of(x: np.ndarray) -> np.ndarray:
     """Choose the frame of a machine from its first rows.
 
-    Zero for a column whose values surround or come near zero; the median for a column that lies
-    far from zero compared with its spread, where products of raw values would lose all digits
-    (1e6 + noise in float32, 1e9 + noise in float64).
+    Zero for a column whose values surround or come near zero; about the median for a column that
+    lies far from zero compared with its spread, where products of raw values would lose all
+    digits (1e6 + noise in float32, 1e9 + noise in float64). The median is rounded to a power of
+    two several times the spread, so that machines with alike rows come to the same frame.
 
     Parameters
     ----------
@@ -175,4 +176,7 @@ def origin_of(x: np.ndarray) -> np.ndarray:
     x = x.astype(np.float64, copy=False)
     median = np.median(x, axis=0)
     spread = np.abs(x - median).max(axis=0)
-    return np.where(np.abs(median) > 4.0 * spread, median, 0.0)
+    _, exponents = np.frexp(spread)
+    cell = np.ldexp(1.0, exponents + 3)
+    rounded = np.where(spread > 0, np.rint(median / cell) * cell, median)
+    return np.where(np.abs(median) > 16.0 * spread, rounded, 0.0)

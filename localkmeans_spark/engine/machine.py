@@ -84,7 +84,7 @@ def run_machines(
     One merged summary, or nothing when the task has no machine.
     """
     merged = None
-    with threadpool_limits(limits=_threads(), user_api="blas"):
+    with threadpool_limits(limits=blas_threads(), user_api="blas"):
         for number, stored in groupby(map(decode, data), key=lambda item: item.machine):
             machine = Machine(number, list(stored))
             if not machine.blocks and not empty_too:
@@ -95,7 +95,7 @@ def run_machines(
         yield merged
 
 
-def _threads() -> int:
+def blas_threads() -> int:
     """One BLAS thread a task, unless spark.task.cpus gives it more."""
     context = TaskContext.get()
     return context.cpus() if context is not None and hasattr(context, "cpus") else 1

@@ -155,11 +155,12 @@ class FitResult:
     Attributes
     ----------
     centers : ndarray of shape (k, n_features), float64
-    origin : ndarray of shape (n_features,), float64
-        Frame of the stored data: predictions work on ``dtype(x - origin)``, as the fit did.
+    origin : ndarray of shape (n_features,), float64, or None
+        Frame of the stored data: predictions work on ``dtype(x - origin)``, as the fit did. None
+        when machines had different frames; predictions then work in float64.
     record : FitRecord
     """
 
     centers: np.ndarray
-    origin: np.ndarray
+    origin: np.ndarray | None
     record: FitRecord

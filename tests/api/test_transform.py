@@ -276,7 +276,6 @@ def test_a_batch_is_scored_the_same_in_slices(monkeypatch, blob_rows):
     assert whole["label"].isna().sum() == 2
 
 
-@pytest.mark.xfail(reason="FitResult.origin is that of the largest machine only", strict=True)
 def test_partitions_far_from_each_other_keep_their_labels(spark):
     pairs = [[0.0, 0.02] * 30, [1e6, 1e6 + 0.02] * 25]
     parts = [spark.createDataFrame([([v],) for v in part], ["features"]) for part in pairs]
