@@ -278,8 +278,8 @@ def test_a_batch_is_scored_the_same_in_slices(monkeypatch, blob_rows):
 
 def test_partitions_far_from_each_other_keep_their_labels(spark):
     pairs = [[0.0, 0.02] * 30, [1e6, 1e6 + 0.02] * 25]
-    parts = [spark.createDataFrame([([v],) for v in part], ["features"]) for part in pairs]
-    df = parts[0].coalesce(1).union(parts[1].coalesce(1))
+    rows = spark.sparkContext.parallelize(pairs, 2).flatMap(lambda part: [([v],) for v in part])
+    df = spark.createDataFrame(rows, "features array<double>")
     start = [[0.0], [0.02], [1e6], [1e6 + 0.02]]
     model = LocalKMeans(initialCenters=start).fit(df)
     assert model.summary.clusterSizes == [30, 30, 25, 25]
