@@ -78,7 +78,7 @@ def rounds_picture(record: FitRecord) -> str:
     else:
         cost.ticklabel_format(axis="y", style="plain", useOffset=False)
         if max(costs) >= 1e4:
-            cost.yaxis.set_major_formatter("{x:,.0f}")
+            cost.yaxis.set_major_formatter("{x:,.0f}" if max(costs) < 1e9 else "{x:.4g}")
     cost.set_ylabel("cost")
     moved = [row for row in kept if row.center_shift > 0]
     shift.plot(

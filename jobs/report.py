@@ -151,7 +151,9 @@ def _integer(value: float) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+    if 1e4 <= abs(value) < 1e10:
+        return f"{value:,.0f}"
+    return f"{value:.6g}" if abs(value) >= 1e10 else f"{value:.4g}"
 
 
 def _share(value: float) -> str:

@@ -72,11 +72,15 @@ def open_session(
         yield active
         return
     settings = dict(conf or {})
+    quiet = not (debug_wanted() if debug is None else debug)
     if not _submitted():
         settings = {"spark.master": master or "local[*]", **settings}
-        _launch(settings, quiet=not (debug_wanted() if debug is None else debug))
+        _launch(settings, quiet)
     unmute_filtered()
     spark = _connect(app_name, settings)
+    if _submitted() and quiet and not _own_log_settings(spark.sparkContext.getConf()):
+        # Spark's own level under spark-submit buries the job's lines under hundreds of its own.
+        spark.sparkContext.setLogLevel("ERROR")
     try:
         if master and master != spark.sparkContext.master:
             logger.warning("master %s is ignored: spark-submit chose another one", master)
@@ -154,6 +158,13 @@ def _conf_directory() -> Path | None:
     if os.environ.get("SPARK_HOME"):
         return Path(os.environ["SPARK_HOME"]) / "conf"
     return None
+
+
+def _own_log_settings(conf: SparkConf) -> bool:
+    """Say whether the user has settled what Spark logs."""
+    own = _conf_directory()
+    options = conf.get("spark.driver.extraJavaOptions", "") or ""
+    return "log4j" in options or bool(own and (own / "log4j2.properties").is_file())
 
 
 def _spark_defaults() -> set[str]:

@@ -20,7 +20,15 @@ from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.evaluation import LocalKMeansEvaluation, evaluate_scores
 from localkmeans_spark.kernel.assign import assign_rows
 from localkmeans_spark.persistence import ModelReader, ModelWriter
-from localkmeans_spark.predict import Frame, FrameSender, RowRule, row_matrix, scores, wrong_width
+from localkmeans_spark.predict import (
+    Frame,
+    FrameSender,
+    RowRule,
+    allow_vector_columns,
+    row_matrix,
+    scores,
+    wrong_width,
+)
 from localkmeans_spark.summary import LocalKMeansSummary
 
 if TYPE_CHECKING:
@@ -193,6 +201,7 @@ class LocalKMeansModel(Model, LocalKMeansParams, MLWritable, MLReadable["LocalKM
         known = ingest_columns(dataset, config, owner).n_features
         if known is not None and known != self.numFeatures:
             raise wrong_width(owner, subject, self.numFeatures, known)
+        allow_vector_columns(dataset)
         frame = self._sender.on_workers(dataset.sparkSession)
         rule = RowRule(owner, subject, fail=self.getHandleInvalid() == "error")
         return scores(features_array(dataset, config, owner), frame, rule, deterministic)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from pyspark import Broadcast
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import pandas_udf
+from pyspark.sql.types import UserDefinedType
 from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.engine.machine import blas_threads
@@ -18,6 +19,7 @@ from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 from localkmeans_spark.kernel.assign import assign_rows
 from localkmeans_spark.kernel.chunks import slices
 
+_COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 # Raw rows gathered into one matrix at a time: small against a worker's memory, large against
 # the cost of a call.
 _SLICE_BYTES = 16 << 20
@@ -201,3 +203,17 @@ def invalid_rows(rule: RowRule, bad: int, seen: int) -> InvalidInputError:
         Fact(f"{bad} such row(s) among {seen} rows of one batch"),
         "Clean them, or set handleInvalid to 'skip' (drop them) or 'keep' (extra cluster k).",
     )
+
+
+def allow_vector_columns(dataset: DataFrame) -> None:
+    """Turn off, for the session, a shortcut of PySpark 4.3 that fails on vector columns.
+
+    With it, a Python function right above a columnar source (Parquet, say) gets all columns as
+    they are, and Spark refuses those of user-defined types such as vectors. It is read when the
+    query runs, long after ``transform`` has returned, so it cannot be put back.
+    """
+    if not any(isinstance(field.dataType, UserDefinedType) for field in dataset.schema):
+        return
+    conf = dataset.sparkSession.conf
+    if conf.isModifiable(_COLUMNAR_INPUT):  # only where this PySpark has it
+        conf.set(_COLUMNAR_INPUT, "false")

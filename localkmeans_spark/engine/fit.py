@@ -119,7 +119,9 @@ def _run_to_the_end(
             number = len(run.rounds) + 1
             (found,), traffic = machines.round([order], f"round {number}, {steps}")
             record = run.absorb(order, found, traffic)
-            logger.info("round %d: %s, inertia %.6g", number, steps, record.inertia)
+            message = "round %d: %s, inertia %.6g"
+            extra = {"round_record": record}  # for programs that show more than a line
+            logger.info(message, number, steps, record.inertia, extra=extra)
             if config.on_round is not None:
                 config.on_round(record)
         clock.stop("iterate")

@@ -284,3 +284,13 @@ def test_partitions_far_from_each_other_keep_their_labels(spark):
     model = LocalKMeans(initialCenters=start).fit(df)
     assert model.summary.clusterSizes == [30, 30, 25, 25]
     assert model.evaluate(df).clusterSizes == [30, 30, 25, 25]
+
+
+def test_vector_columns_read_from_parquet(spark, tmp_path):
+    rows = [(i, Vectors.dense([float(i % 7), float(i % 3)])) for i in range(50)]
+    path = str(tmp_path / "vectors")
+    spark.createDataFrame(rows, ["id", "features"]).write.parquet(path)
+    df = spark.read.parquet(path)
+    model = LocalKMeans(k=3, seed=1).fit(df)
+    counts = [row["count"] for row in model.transform(df).groupBy("prediction").count().collect()]
+    assert sorted(counts) == sorted(model.summary.clusterSizes)
