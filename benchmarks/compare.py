@@ -50,6 +50,7 @@ def run_once(system: str, options: argparse.Namespace, data: Path, seed: int) ->
             "--input", str(data), "--centers", str(centers), "--k", str(options.k),
             "--iterations", str(options.iterations), "--local-steps", str(options.local_steps),
             "--seed", str(seed), "--cores", str(options.cores),
+            *(["--warm-up"] if options.warm_up else []),
         ]  # fmt: skip
         environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
         done = subprocess.run(
@@ -126,6 +127,9 @@ def main() -> None:
     parser.add_argument(
         "--peers", default="mllib-block,mllib-row,sklearn", help="(default: %(default)s)"
     )
+    parser.add_argument(
+        "--warm-up", action="store_true", help="Spark systems fit 5,000 rows first, untimed"
+    )
     parser.add_argument("--input", type=Path, help="Parquet with a column 'features' instead")
     parser.add_argument("--json", type=Path, help="append one JSON object a system here")
     options = parser.parse_args()
@@ -148,7 +152,7 @@ def main() -> None:
     rows = summarise(runs)
     show(rows)
     if options.json is not None:
-        shape = {"n": options.n, "d": options.d, "k": options.k, "local_steps": options.local_steps}
+        shape = {name: getattr(options, name) for name in ("n", "d", "k", "local_steps", "warm_up")}
         with options.json.open("a") as out:
             for row in rows:
                 out.write(json.dumps({**shape, **row, **environment()}) + "\n")

@@ -74,23 +74,23 @@ def submit(cluster, tmp_path):
         env = cluster.environment()
         env.pop("PYTHONPATH", None)
         words = ["spark-submit", "--master", cluster.master_url, *flags, str(script)]
-        return subprocess.Popen(
-            words, env=env, cwd=tmp_path, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        with (tmp_path / "stderr").open("w") as log:  # a pipe could fill up unread
+            return subprocess.Popen(
+                words, env=env, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=log
+            )
 
     return run
 
 
-def output_of(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=240)
-    assert process.returncode == 0, out + err
+def output_of(process: subprocess.Popen[str], folder: Path) -> str:
+    out, _ = process.communicate(timeout=240)
+    assert process.returncode == 0, out + (folder / "stderr").read_text()
     return out
 
 
 def test_zip_is_enough_for_workers_that_lack_the_package(submit, tmp_path):
     package = build_zip(tmp_path / "package.zip")
-    out = output_of(submit("--py-files", str(package)))
+    out = output_of(submit("--py-files", str(package)), tmp_path)
     assert "RAN 8 2 {1}" in out  # on both workers, in the interpreter asked for
     assert "/package.zip/localkmeans_spark/errors.py" in out
 
@@ -123,10 +123,9 @@ def test_job_survives_killed_executors(cluster, submit, tmp_path):
     while process.stdout.readline() != "STARTED\n":
         assert process.poll() is None
     cluster.kill_executors(0)
-    out, err = process.communicate(timeout=240)
-    assert process.returncode == 0, err
-    assert "RAN 8" in out
-    assert "Lost executor" in err, "killed too late to matter"
+    assert "RAN 8" in output_of(process, tmp_path)
+    log = (tmp_path / "stderr").read_text()
+    assert "Lost executor" in log, "killed too late to matter"
 
 
 def test_killed_worker_is_gone_and_the_other_works_on(cluster, submit, tmp_path):
@@ -134,7 +133,8 @@ def test_killed_worker_is_gone_and_the_other_works_on(cluster, submit, tmp_path)
     cluster.kill_worker(0)
     cluster._workers[0].wait(10)
     os.kill(second, 0)
-    out = output_of(submit("--py-files", str(build_zip(tmp_path / "package.zip"))))
+    package = build_zip(tmp_path / "package.zip")
+    out = output_of(submit("--py-files", str(package)), tmp_path)
     assert "RAN 8 1 {1}" in out
     assert first != second
 
