@@ -56,8 +56,9 @@ class _Rounds(logging.Handler):
         left = self._max_iter - iteration - (0 if reverted else local_steps)
         if left <= 0:
             return "the last"
-        # An upper bound while L stays: most fits converge before max_iter. The last rounds count
-        # most, because the first ones are slow for reasons of their own (JIT, cold caches).
+        # An upper bound: L may fall to 1, most fits converge before max_iter, and a round of one
+        # step is no slower than one of several. The last rounds count, because the first ones are
+        # slow for reasons of their own (JIT, cold caches).
         recent = self._seconds[-3:]
-        seconds = -(-left // local_steps) * sum(recent) / len(recent)
+        seconds = left * sum(recent) / len(recent)
         return f"at most about {duration(seconds)} left"

@@ -107,7 +107,7 @@ def _check_range(
         return
     raise breach(
         f"between {smallest:g} and {largest:g} in size for dtype='{config.data.dtype}'",
-        f"values up to {size:g}",
+        f"values up to {size:g}" if np.isfinite(size) else "values too large to be stored",
         "Rescale the features."
         if config.data.dtype == "float64"
         else "Set dtype='float64', or rescale the features.",
