@@ -51,7 +51,9 @@ class InProcessMachines:
 
     def round(self, order: Order) -> aggregate.Exchange:
         """Run one round from one set of centers."""
-        payload = machine.RoundOrder(self.data.frame, [order.centers], [order.local_steps])
+        payload = machine.RoundOrder(
+            self.data.frame, [order.centers], [order.local_steps], [order.settled]
+        )
         merged = None
         for item in self.machines:
             found = machine.local_round(item, payload)

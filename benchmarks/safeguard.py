@@ -10,6 +10,7 @@ Example: ``python -m benchmarks.safeguard --data ../shared/data``
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +19,14 @@ from sklearn.datasets import load_digits
 
 from benchmarks.in_process import InProcessMachines, run_lloyd
 from localkmeans_spark.engine import loop
+from localkmeans_spark.engine.aggregate import Exchange
 
 _ROWS = 10_000
-_SETTINGS = {  # disagreement, small improvement
-    "no disagreement check, 1 %": (np.inf, 0.01),
-    "disagreement > 0.25, 1 %": (0.25, 0.01),
-    "disagreement > 0.25, 5 %": (0.25, 0.05),
-    "disagreement > 0.25, 10 % (the default)": (0.25, 0.1),
+_SETTINGS = {  # disagreement, small improvement, whether the machines' spread counts as small
+    "inertia only, 1 %": (np.inf, 0.01, False),
+    "disagreement, 1 %": (0.25, 0.01, False),
+    "disagreement, 10 %": (0.25, 0.1, False),
+    "disagreement, 1 % or spread (the default)": (0.25, 0.01, True),
 }
 _CLUSTERS = {"pendigits": 10, "letter": 26, "usps": 10, "sipu_s2": 15, "sipu_unbalance": 8}
 
@@ -58,6 +60,16 @@ def layout(kind: str, y: np.ndarray, m: int) -> list[np.ndarray]:
     return [rows for i in range(m) if len(rows := np.flatnonzero(machine == i))]
 
 
+class _Machines(InProcessMachines):
+    """Machines that can leave out of their report how far apart their centers are."""
+
+    report_spread = True
+
+    def round(self, order: loop.Order) -> Exchange:
+        found = super().round(order)
+        return found if self.report_spread else replace(found, spread=0.0)
+
+
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -68,12 +80,13 @@ def main() -> None:
     for name, (x, y, k) in data_sets(options.data).items():
         for kind in ("random", "sorted", "uneven"):
             for m in (10, 50):
-                machines = InProcessMachines([x[rows] for rows in layout(kind, y, m)])
+                machines = _Machines([x[rows] for rows in layout(kind, y, m)])
                 for seed in range(options.seeds):
                     centers, _ = kmeans_plusplus(x, k, random_state=seed, n_local_trials=1)
                     plain, _ = run_lloyd(machines, centers, local_steps=1)
-                    for label, (disagreement, improvement) in _SETTINGS.items():
+                    for label, (disagreement, improvement, spread) in _SETTINGS.items():
                         loop._DISAGREEMENT, loop._SMALL_IMPROVEMENT = disagreement, improvement
+                        machines.report_spread = spread
                         cost, run = run_lloyd(machines, centers, local_steps=5)
                         row = (100 * (cost / plain - 1), len(run.rounds))
                         found.setdefault((kind, label), []).append(row)

@@ -111,6 +111,8 @@ class Exchange:
     max_local_drift, rms_deviation, disagreement : float
         See :class:`RoundRecord`.
     empty_clusters : int
+    spread : float
+        Share of the scatter that lies between the machines' centers, chance included.
     """
 
     centers: np.ndarray
@@ -120,6 +122,7 @@ class Exchange:
     rms_deviation: float
     disagreement: float
     empty_clusters: int
+    spread: float = 0.0
 
 
 def exchange(summary: RoundSummary, centers: np.ndarray) -> Exchange:
@@ -131,28 +134,30 @@ def exchange(summary: RoundSummary, centers: np.ndarray) -> Exchange:
     # sum_i W_ki |theta_ki - c_k|^2 - W_k |theta_k - c_k|^2 = sum_i W_ki |theta_ki - theta_k|^2
     sq_deviation = math.fsum(summary.sq_moved) - float(summary.weights @ sq_shift)
     sq_deviation = max(0.0, sq_deviation)
+    spread, by_chance = _spread(summary, sq_deviation)
     return Exchange(
         centers=new,
         inertia=math.fsum(summary.inertia),
         center_shift=float(np.sqrt(sq_shift.max())),
         max_local_drift=float(np.sqrt(summary.sq_drift.max())),
         rms_deviation=math.sqrt(sq_deviation / total),
-        disagreement=_disagreement(summary, sq_deviation),
+        disagreement=spread - by_chance,
         empty_clusters=int((summary.weights == 0).sum()),
+        spread=spread,
     )
 
 
-def _disagreement(summary: RoundSummary, between: float) -> float:
-    """Share of the scatter between the machines' centers, beyond what chance gives.
+def _spread(summary: RoundSummary, between: float) -> tuple[float, float]:
+    """Return the share of the scatter between the machines' centers, and what chance makes it.
 
     As in an analysis of variance: if every machine held a random share of the rows, the centers
     of (machines x clusters) groups would take up (groups - clusters) / rows of the scatter.
     """
     scatter = between + max(0.0, math.fsum(summary.within))
     if scatter <= 0:
-        return 0.0
+        return 0.0, 0.0
     groups = int(summary.filled.sum()) - int((summary.weights > 0).sum())
-    return between / scatter - groups / int(summary.n_points.sum())
+    return between / scatter, groups / int(summary.n_points.sum())
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def encode(stored: StoredBlock) -> bytes:
     return b"".join(parts)
 
 
-def decode(data: bytes) -> StoredBlock:
+def decode(data: bytes | np.ndarray) -> StoredBlock:
     """Read a block back; its arrays are read-only views of ``data``."""
     machine, n, n_features, is_float64, is_weighted, *invalid = (
         int(value) for value in np.frombuffer(data, dtype=np.int64, count=len(_HEADER))

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from pyspark import RDD, StorageLevel
-from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark.engine.aggregate import Statistics, concatenate
@@ -25,6 +24,7 @@ from localkmeans_spark.engine.machine import (
     describe,
     run_machines,
 )
+from localkmeans_spark.engine.transport import BlockSerializer
 
 _BATCH_LOCK = threading.Lock()
 _BATCH_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -176,7 +176,7 @@ def _block_rdd(df: DataFrame, config: FitConfig) -> RDD:
         # Straight from the JVM's byte arrays: a Python RDD of rows would pickle each block twice.
         jvm: Any = session.sparkContext._jvm
         typed = getattr(blocks._jdf, "as")(jvm.org.apache.spark.sql.Encoders.BINARY())
-        return RDD(typed.javaRDD(), session.sparkContext, NoOpSerializer())
+        return RDD(typed.javaRDD(), session.sparkContext, BlockSerializer())
 
 
 @contextmanager

@@ -10,10 +10,11 @@ import numpy as np
 from localkmeans_spark.engine.aggregate import Exchange
 from localkmeans_spark.engine.record import RoundRecord
 
-# A round that lowers the inertia by less than this share goes on with single steps: the gain of
-# local steps lies in the first rounds, and only single steps reach a fixed point of Lloyd's.
-# With 20 iterations in all, 1e-2 comes too late (benchmarks/safeguard.py has the figures).
-_SMALL_IMPROVEMENT = 0.1
+# A round that lowers the inertia by less than this share, or by less than the share of the scatter
+# that lies between the machines' centers, goes on with single steps. Local steps fit each
+# machine's own rows: once a round gains less than the machines then differ, only single steps
+# lead to a fixed point of Lloyd's algorithm (benchmarks/safeguard.py has the figures).
+_SMALL_IMPROVEMENT = 0.01
 # Machines whose centers differ by more than this share of the scatter hold different kinds of
 # rows (sorted tables: 0.37 to 0.97) or ran into different local optima (at random placement
 # mostly under 0.2). Averaging such centers undoes the work, at once, not one round late.
@@ -30,10 +31,13 @@ class Order(NamedTuple):
     centers : ndarray of shape (k, n_features), float64
         In the shared frame.
     local_steps : int
+    settled : bool
+        Whether Lloyd steps have led to these centers (see ``kernel.local_steps``).
     """
 
     centers: np.ndarray
     local_steps: int
+    settled: bool
 
 
 class Traffic(NamedTuple):
@@ -109,7 +113,7 @@ class LloydRun:
         remaining = self._max_iter - self.n_iter
         if self.converged or remaining <= 0:
             return None
-        return Order(self.centers, min(self._local_steps, remaining))
+        return Order(self.centers, min(self._local_steps, remaining), settled=self.n_iter > 0)
 
     def absorb(self, order: Order, found: Exchange, traffic: Traffic) -> RoundRecord:
         """Take the result of a round; decide from where, and with how many steps, to go on.
@@ -193,6 +197,6 @@ class LloydRun:
             self._local_steps = self._local_steps if exact else 1
         elif self._safeguard and self._last_inertia is not None:
             improvement = self._last_inertia - found.inertia
-            if improvement < _SMALL_IMPROVEMENT * self._last_inertia:
+            if improvement < max(_SMALL_IMPROVEMENT, found.spread) * self._last_inertia:
                 self._local_steps = 1
         self._last_inertia, self._last_steps = found.inertia, order.local_steps

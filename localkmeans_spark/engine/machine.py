@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 from pyspark import TaskContext
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from localkmeans_spark.engine.aggregate import (
     Assignment,
@@ -22,7 +23,8 @@ from localkmeans_spark.engine.block_format import StoredBlock, decode
 from localkmeans_spark.kernel import draws
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.exact_sum import to_grid
-from localkmeans_spark.kernel.lloyd import Block, lloyd_step, local_phase, means_or_kept
+from localkmeans_spark.kernel.lloyd import Block, lloyd_step, means_or_kept
+from localkmeans_spark.kernel.local_steps import local_phase
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def run_machines(
     One merged summary, or nothing when the task has no machine.
     """
     merged = None
-    with threadpool_limits(limits=blas_threads(), user_api="blas"):
+    with _blas().limit(limits=blas_threads(), user_api="blas"):
         for number, stored in groupby(map(decode, data), key=lambda item: item.machine):
             machine = Machine(number, list(stored))
             if not machine.blocks and not empty_too:
@@ -93,6 +95,12 @@ def run_machines(
             merged = found if merged is None else merge(merged, found)
     if merged is not None:
         yield merged
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The process's BLAS libraries, looked up once: finding them takes some milliseconds."""
+    return ThreadpoolController()
 
 
 def blas_threads() -> int:
@@ -160,21 +168,22 @@ class RoundOrder(NamedTuple):
     frame: Frame
     centers: list[np.ndarray]
     local_steps: list[int]
+    settled: list[bool]
 
 
 def local_round(machine: Machine, order: RoundOrder) -> list[RoundSummary]:
     """Do the local steps of a round for every set of centers (Algorithm 1, Machine(i))."""
     return [
-        _one_local_round(machine, order.frame, centers, steps)
-        for centers, steps in zip(order.centers, order.local_steps, strict=True)
+        _one_local_round(machine, order.frame, *one)
+        for one in zip(order.centers, order.local_steps, order.settled, strict=True)
     ]
 
 
 def _one_local_round(
-    machine: Machine, frame: Frame, centers: np.ndarray, local_steps: int
+    machine: Machine, frame: Frame, centers: np.ndarray, local_steps: int, settled: bool
 ) -> RoundSummary:
     began = frame.to_machine(centers, machine)
-    phase = local_phase(machine.blocks, began, local_steps, machine.sum_sq)
+    phase = local_phase(machine.blocks, began, local_steps, machine.sum_sq, settled)
     filled = phase.weights > 0
     explained = np.einsum("kd,kd->k", phase.sums, phase.sums)[filled] / phase.weights[filled]
     moved = means_or_kept(phase.sums, phase.weights, began) - began

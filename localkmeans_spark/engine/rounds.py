@@ -50,7 +50,10 @@ class SparkMachines:
         began = time.perf_counter()
         centers = [order.centers for order in orders]
         payload = machine.RoundOrder(
-            self.data.frame, centers, [order.local_steps for order in orders]
+            self.data.frame,
+            centers,
+            [order.local_steps for order in orders],
+            [order.settled for order in orders],
         )
         nbytes = sum(array.nbytes for array in centers)
         summaries, n_tasks = self._blocks.run(

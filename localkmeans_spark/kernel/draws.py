@@ -9,7 +9,8 @@ import numpy as np
 
 from localkmeans_spark.kernel.assign import sq_distance_to
 from localkmeans_spark.kernel.chunks import rows_per_sum, slices
-from localkmeans_spark.kernel.lloyd import Block, nearest
+from localkmeans_spark.kernel.lloyd import Block
+from localkmeans_spark.kernel.nearest import Scorer
 
 
 def generator(seed: int, *key: int) -> np.random.Generator:
@@ -202,7 +203,7 @@ def sq_distances_to_nearest(x: np.ndarray, centers: np.ndarray) -> np.ndarray:
     0 for a row that equals its center, never negative.
     """
     labels = np.empty(len(x), dtype=np.int32)
-    nearest(x, centers, labels)
+    Scorer(centers).nearest(x, labels)
     result = np.empty(len(x))
     for rows in slices(len(x), rows_per_sum(x.shape[1], 1)):
         result[rows] = sq_distance_to(x[rows], centers, labels[rows])

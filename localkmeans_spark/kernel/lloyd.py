@@ -1,4 +1,4 @@
-"""Lloyd steps on one machine's blocks (the inner loop of Algorithm 1)."""
+"""A Lloyd step on one machine's blocks, and what is made of its sums."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from localkmeans_spark.kernel.chunks import rows_per_chunk, rows_per_sum, slices
+from localkmeans_spark.kernel.chunks import rows_per_sum, slices
+from localkmeans_spark.kernel.nearest import Scorer
 
 
 class Block(NamedTuple):
@@ -48,42 +49,7 @@ class LocalPhase:
     inertia: float
 
 
-def nearest(x: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> None:
-    """Write the index of each row's nearest center into ``labels``.
-
-    The largest ``x.c - ||c||**2 / 2`` is the smallest distance. Ties, and differences below the
-    rounding of x's dtype, go to the lowest index that rounds highest.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n, n_features), float32 or float64
-    centers : ndarray of shape (k, n_features), float64
-        In the frame of ``x``.
-    labels : ndarray of shape (n,), int32
-        Written.
-
-    Notes
-    -----
-    One matrix product; scores live in one chunk-sized buffer, never n x k. Runs on: executor.
-    """
-    k, n_features = centers.shape
-    if k == 1:
-        labels[:] = 0
-        return
-    half_sq_norms = (0.5 * np.einsum("kd,kd->k", centers, centers)).astype(x.dtype)
-    transposed = np.ascontiguousarray(centers.T, dtype=x.dtype)
-    step = rows_per_chunk(n_features, k, x.itemsize)
-    buffer = np.empty((min(step, len(x)), k), dtype=x.dtype)
-    for rows in slices(len(x), step):
-        scores = buffer[: rows.stop - rows.start]
-        np.matmul(x[rows], transposed, out=scores)
-        scores -= half_sq_norms
-        labels[rows] = scores.argmax(axis=1)
-
-
-def add_cluster_sums(
-    block: Block, labels: np.ndarray, sums: np.ndarray, weights: np.ndarray
-) -> None:
+def add_cluster_sums(block: Block, labels: np.ndarray, sums: np.ndarray) -> None:
     """Add a block's weighted rows to the sums of their clusters, in float64.
 
     Parameters
@@ -92,8 +58,6 @@ def add_cluster_sums(
     labels : ndarray of shape (n,), int32
         Cluster of each row, in [0, k).
     sums : ndarray of shape (k, n_features), float64
-        Increased in place.
-    weights : ndarray of shape (k,), float64
         Increased in place.
 
     Notes
@@ -112,7 +76,6 @@ def add_cluster_sums(
         w = ones[:n] if ones is not None else sample_weight[rows]  # type: ignore[index]
         one_hot = csr_array((w, labels[rows], indptr[: n + 1]), shape=(n, k))
         sums += one_hot.T @ x[rows].astype(np.float64, copy=False)
-    weights += np.bincount(labels, weights=sample_weight, minlength=k)
 
 
 def lloyd_step(blocks: Sequence[Block], centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -131,10 +94,12 @@ def lloyd_step(blocks: Sequence[Block], centers: np.ndarray) -> tuple[np.ndarray
     """
     sums = np.zeros(centers.shape)
     weights = np.zeros(len(centers))
+    scorer = Scorer(centers)
     for block in blocks:
         labels = np.empty(len(block.x), dtype=np.int32)
-        nearest(block.x, centers, labels)
-        add_cluster_sums(block, labels, sums, weights)
+        scorer.nearest(block.x, labels)
+        add_cluster_sums(block, labels, sums)
+        weights += np.bincount(labels, weights=block.weight, minlength=len(centers))
     return sums, weights
 
 
@@ -178,41 +143,3 @@ def inertia_from_sums(
     cross = np.einsum("kd,kd->", centers, sums)
     own = np.einsum("k,kd,kd->", weights, centers, centers)
     return max(0.0, float(sum_sq - 2.0 * cross + own))
-
-
-def local_phase(
-    blocks: Sequence[Block], centers: np.ndarray, local_steps: int, sum_sq: float
-) -> LocalPhase:
-    """Run the local steps of one round on one machine (Algorithm 1, Machine(i)).
-
-    A cluster with no local rows keeps its center and ends with weight 0.
-
-    Parameters
-    ----------
-    blocks : sequence of Block
-        All rows of the machine.
-    centers : ndarray of shape (k, n_features), float64
-        The broadcast centers, in the machine's frame.
-    local_steps : int
-        Steps to do, >= 1.
-    sum_sq : float
-        Sum of ``w * ||x||**2`` over the machine's rows.
-
-    Returns
-    -------
-    LocalPhase
-
-    Notes
-    -----
-    The inertia comes from the sums of the first step, at no extra pass. Runs on: executor.
-    """
-    sums, weights = lloyd_step(blocks, centers)
-    inertia = inertia_from_sums(sums, weights, centers, sum_sq)
-    local = centers
-    for _ in range(local_steps - 1):
-        moved = means_or_kept(sums, weights, local)
-        if np.array_equal(moved, local):
-            break  # a local fixed point: every further step would repeat this one
-        local = moved
-        sums, weights = lloyd_step(blocks, local)
-    return LocalPhase(sums, weights, inertia)

@@ -9,10 +9,10 @@ from localkmeans_spark.kernel.lloyd import (
     Block,
     inertia_from_sums,
     lloyd_step,
-    local_phase,
     means_or_kept,
-    nearest,
 )
+from localkmeans_spark.kernel.local_steps import local_phase
+from localkmeans_spark.kernel.nearest import Scorer
 
 
 def blocks_of(x, weight=None, size=7, dtype=np.float64):
@@ -49,7 +49,7 @@ def test_two_local_steps_by_hand():
 def test_ties_go_to_the_lowest_index():
     x = np.array([[0.0], [1.0], [-1.0]])
     labels = np.empty(3, dtype=np.int32)
-    nearest(x, np.array([[1.0], [-1.0], [1.0]]), labels)
+    Scorer(np.array([[1.0], [-1.0], [1.0]])).nearest(x, labels)
     np.testing.assert_array_equal(labels, [0, 0, 1])
 
 

@@ -1,0 +1,102 @@
+"""Rows against centers: one matrix product a chunk, never anything of size n x k."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
+
+
+class Two(NamedTuple):
+    """Labels and the two highest scores of some rows; the scores in x's dtype."""
+
+    labels: np.ndarray
+    best: np.ndarray
+    second: np.ndarray
+
+
+class Scorer:
+    """Centers made ready for products with many blocks of rows.
+
+    The score ``x.c - ||c||**2 / 2`` is highest at the nearest center. Ties, and differences below
+    the rounding of x's dtype, go to the lowest index that rounds highest.
+
+    Parameters
+    ----------
+    centers : ndarray of shape (k, n_features), float64
+        In the frame of the rows.
+
+    Notes
+    -----
+    Runs on: executor.
+    """
+
+    def __init__(self, centers: np.ndarray) -> None:
+        self._centers = centers
+        self._half_sq_norms = 0.5 * np.einsum("kd,kd->k", centers, centers)
+        self.largest_norm = float(np.sqrt(2.0 * self._half_sq_norms.max()))
+        self._ready: dict[np.dtype, tuple[np.ndarray, np.ndarray]] = {}
+        self._buffer = np.empty(0)
+
+    def nearest(self, x: np.ndarray, labels: np.ndarray, rows: np.ndarray | None = None) -> None:
+        """Write the index of each row's nearest center into ``labels``.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, n_features), float32 or float64
+        labels : ndarray of shape (n,) or as long as ``rows``, int32
+            Written.
+        rows : ndarray of int, or None
+            The rows of ``x`` to look at; None for all.
+        """
+        if len(self._centers) == 1:
+            labels[:] = 0
+            return
+        for some, scores in self._scores(x, rows):
+            labels[some] = scores.argmax(axis=1)
+
+    def nearest_two(
+        self, x: np.ndarray, rows: np.ndarray | None = None
+    ) -> Iterator[tuple[slice, Two]]:
+        """Yield, chunk by chunk, nearest centers with the two highest scores; k >= 2.
+
+        The slices count from the start of ``x``, or of ``rows`` if given.
+        """
+        k = len(self._centers)
+        for some, scores in self._scores(x, rows):
+            flat = scores.reshape(-1)
+            starts = np.arange(0, flat.size, k)
+            labels = scores.argmax(axis=1)
+            at = starts + labels
+            best = flat[at]
+            flat[at] = -np.inf
+            second = flat[scores.argmax(axis=1) + starts]
+            yield some, Two(labels, best, second)
+
+    def _scores(
+        self, x: np.ndarray, rows: np.ndarray | None
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        transposed, half_sq_norms = self._as(x.dtype)
+        n_features, k = transposed.shape
+        n = len(x) if rows is None else len(rows)
+        step = rows_per_chunk(n_features, k, x.itemsize)
+        if self._buffer.dtype != x.dtype or len(self._buffer) < min(step, n):
+            self._buffer = np.empty((min(step, n), k), dtype=x.dtype)
+        for some in slices(n, step):
+            part = x[some] if rows is None else x[rows[some]]
+            scores = self._buffer[: len(part)]
+            np.matmul(part, transposed, out=scores)
+            scores -= half_sq_norms
+            yield some, scores
+
+    def _as(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        """Centers transposed, and half their squared norms, in a dtype."""
+        if dtype not in self._ready:
+            self._ready[dtype] = (
+                np.ascontiguousarray(self._centers.T, dtype=dtype),
+                self._half_sq_norms.astype(dtype),
+            )
+        return self._ready[dtype]
