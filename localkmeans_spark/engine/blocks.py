@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pyspark import RDD, StorageLevel
+from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark.engine.aggregate import Statistics, concatenate
@@ -34,6 +35,8 @@ _BATCH_BYTES, _ROWS_UNKNOWN_WIDTH = 8 << 20, 2048
 # Tasks a core: enough to even out machines of different sizes, few enough to keep the fixed cost
 # of a task (about 10 ms) small.
 _TASKS_PER_CORE = 3
+# Payloads up to this size travel with the task's code, once a task; larger ones once an executor.
+_ENCLOSED_BYTES = 128 << 10
 # Partial sums the driver may hold at once before the merging goes through a tree.
 _DRIVER_BYTES = 32 << 20
 
@@ -62,7 +65,7 @@ class Blocks:
         worker : callable (machine, payload) -> summary
             A module-level function.
         payload : object
-            Broadcast, never part of the task closure; destroyed afterwards.
+            Broadcast unless it is small; destroyed afterwards.
         merge : callable (summary, summary) -> summary
             Associative and commutative.
         description : str
@@ -94,13 +97,13 @@ def _run(
     context = rdd.context
     before = context.getLocalProperty("spark.job.description")
     context.setJobDescription(f"LocalKMeans: {description}")
-    broadcast = context.broadcast(payload)
+    shared = _share(context, payload)
     try:
         found = rdd.mapPartitions(
             partial(
                 run_machines,
                 worker=worker,
-                payload=broadcast,
+                payload=shared,
                 merge=merge,
                 empty_too=empty_too,
             )
@@ -109,8 +112,28 @@ def _run(
         return found.treeAggregate(None, add, add, depth=depth)
     finally:
         # A failed job may still have tasks running that read it: those fail, harmlessly.
-        broadcast.destroy()
+        shared.destroy()
         context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]
+
+
+class _Enclosed:
+    """A small payload that travels with the task's code, in the place of a broadcast."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    @property
+    def value(self) -> Any:
+        return pickle.loads(self._data)
+
+    def destroy(self) -> None:
+        """Nothing to release."""
+
+
+def _share(context: SparkContext, payload: Any) -> Any:
+    """Broadcast a payload; if it is small, spare the 10 ms and more that a broadcast takes."""
+    data = pickle.dumps(payload, pickle.HIGHEST_PROTOCOL)
+    return _Enclosed(data) if len(data) <= _ENCLOSED_BYTES else context.broadcast(payload)
 
 
 def _merge_optional(left: Any, right: Any, merge: Merge) -> Any:

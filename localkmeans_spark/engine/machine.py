@@ -76,7 +76,7 @@ def run_machines(
     data : iterable of bytes
         Encoded blocks, those of one machine together.
     worker : callable (machine, payload.value) -> summary
-    payload : Broadcast
+    payload : Broadcast, or another object with the payload as ``value``
     merge : callable (summary, summary) -> summary
     empty_too : bool
         Also run it on machines all of whose rows were left out.
@@ -85,13 +85,13 @@ def run_machines(
     ------
     One merged summary, or nothing when the task has no machine.
     """
-    merged = None
+    merged, order = None, payload.value
     with _blas().limit(limits=blas_threads(), user_api="blas"):
         for number, stored in groupby(map(decode, data), key=lambda item: item.machine):
             machine = Machine(number, list(stored))
             if not machine.blocks and not empty_too:
                 continue
-            found = worker(machine, payload.value)
+            found = worker(machine, order)
             merged = found if merged is None else merge(merged, found)
     if merged is not None:
         yield merged

@@ -37,6 +37,9 @@ class SparkMachines:
     def __init__(self, blocks: Blocks) -> None:
         self.data = blocks.data
         self._blocks = blocks
+        status = blocks.tasks.context._jsc.sc().getExecutorMemoryStatus()
+        # The driver is in the list too; in local mode it is the only one.
+        self._n_executors = max(1, status.size() - 1)
 
     def round(self, orders: Sequence[Order], description: str) -> tuple[list[Exchange], Traffic]:
         """Run one round for every set of centers.
@@ -61,16 +64,11 @@ class SparkMachines:
         )
         found = [exchange(s, c) for s, c in zip(summaries, centers, strict=True)]
         traffic = Traffic(
-            bytes_down=nbytes * self._executors(),
+            bytes_down=nbytes * self._n_executors,
             bytes_up=nbytes * n_tasks + sum(s.nbytes - s.sums.nbytes for s in summaries),
             seconds=time.perf_counter() - began,
         )
         return found, traffic
-
-    def _executors(self) -> int:
-        """Count the processes a broadcast goes to: executors, or the driver in local mode."""
-        status = self._blocks.tasks.context._jsc.sc().getExecutorMemoryStatus()
-        return max(1, status.size() - 1)
 
     def assign(self, centers: np.ndarray) -> Assignment:
         """Label every row exactly with the nearest of the absolute ``centers``."""

@@ -11,9 +11,9 @@ from localkmeans_spark.engine.loop import LloydRun, Traffic
 NO_TRAFFIC = Traffic(0, 0, 0.0)
 
 
-def finding(inertia, shift=1.0, disagreement=0.0, centers=None):
+def finding(inertia, shift=1.0, disagreement=0.0, centers=None, spread=0.0):
     centers = np.zeros((1, 1)) if centers is None else centers
-    return Exchange(centers, inertia, shift, 0.0, 0.0, disagreement, 0)
+    return Exchange(centers, inertia, shift, 0.0, 0.0, disagreement, 0, spread)
 
 
 def run_of(**changes):
@@ -74,7 +74,18 @@ def test_small_improvement_leads_to_single_steps():
     run.absorb(run.next_order(), finding(100.0), NO_TRAFFIC)
     run.absorb(run.next_order(), finding(50.0), NO_TRAFFIC)
     assert run.next_order().local_steps == 4
-    run.absorb(run.next_order(), finding(49.0), NO_TRAFFIC)
+    run.absorb(run.next_order(), finding(49.0), NO_TRAFFIC)  # 2 %: still worth the local steps
+    assert run.next_order().local_steps == 4
+    run.absorb(run.next_order(), finding(48.6), NO_TRAFFIC)
+    assert run.next_order().local_steps == 1
+
+
+def test_a_gain_smaller_than_the_machines_differ_leads_to_single_steps():
+    run = run_of(max_iter=50)
+    run.absorb(run.next_order(), finding(100.0, spread=0.1), NO_TRAFFIC)
+    run.absorb(run.next_order(), finding(80.0, spread=0.1), NO_TRAFFIC)
+    assert run.next_order().local_steps == 4
+    run.absorb(run.next_order(), finding(74.0, spread=0.1), NO_TRAFFIC)
     assert run.next_order().local_steps == 1
 
 
