@@ -6,6 +6,8 @@ For simulations and for tests that need thousands of fits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from localkmeans_spark.engine.block_format import StoredBlock
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.data_summary import summarise
 from localkmeans_spark.engine.loop import LloydRun, Order, Traffic
-from localkmeans_spark.kernel.draws import Arrivals
+from localkmeans_spark.engine.questions import Question
 from localkmeans_spark.kernel.lloyd import Block
 
 _NO_TRAFFIC = Traffic(0, 0, 0.0)
@@ -46,7 +48,7 @@ class InProcessMachines:
             origin = np.zeros(x.shape[1])
             stored = StoredBlock(i, Block(x, weight), origin, float(w.sum()), sum_sq, 0, 0, 0)
             self.machines.append(machine.Machine(i, [stored]))
-        found = [machine.describe(item, seed) for item in self.machines]
+        found = [machine.describe(item, [seed]) for item in self.machines]
         self.data = summarise(found, FitConfig(seed=seed))
 
     def round(self, order: Order) -> aggregate.Exchange:
@@ -66,22 +68,15 @@ class InProcessMachines:
         order = machine.CentersOrder(centers + self.data.frame.mean)
         return float(sum(machine.assign(item, order).inertia.sum() for item in self.machines))
 
-    def arrivals(
-        self, centers: np.ndarray, duration: float, seed: int, number: int, wanted: int
-    ) -> Arrivals:
-        """As ``SparkMachines.arrivals``."""
-        order = machine.ArrivalsOrder(self.data.frame, centers, duration, seed, number)
-        merged = None
-        for item in reversed(self.machines):  # any order gives the same
-            found = machine.arrivals(item, order)
-            merged = found if merged is None else aggregate.merge_arrivals(merged, found)
-        assert merged is not None
-        return aggregate.in_time_order(merged)
-
-    def one_row_each(self, centers: np.ndarray, seed: int, number: int) -> list[machine.OneRow]:
-        """As ``SparkMachines.one_row_each``."""
-        order = machine.ArrivalsOrder(self.data.frame, centers, 0.0, seed, number)
-        return [row for item in self.machines for row in machine.one_row(item, order)]
+    def answer(self, questions: Sequence[Question]) -> list[Any]:
+        """As ``SparkMachines.answer``."""
+        answers = []
+        for question in questions:
+            job = question.job(self.data)
+            # Merging in any order gives the same.
+            found = [job.worker(item, job.order) for item in reversed(self.machines)]
+            answers.append(job.finish(reduce(job.merge, found)))
+        return answers
 
 
 def run_lloyd(

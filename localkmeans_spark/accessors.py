@@ -21,7 +21,7 @@ from pyspark.ml.param.shared import (
 )
 
 from localkmeans_spark.errors import invalid
-from localkmeans_spark.params import PARAMETERS, checked
+from localkmeans_spark.params import PARAMETERS, CenterRows, checked
 
 Self = TypeVar("Self", bound="LocalKMeansParams")
 AnyClass = TypeVar("AnyClass", bound=type)
@@ -175,10 +175,32 @@ class LocalKMeansParams(
 class FitParams(LocalKMeansParams):
     """What only the estimator has: setters for how to fit, and the initial centers."""
 
-    initialCenters: Param[np.ndarray] = _param("initialCenters")
+    initialCenters: Param[CenterRows] = _param("initialCenters")
+    nInit: Param[int] = _param("nInit")
+    emptyClusters: Param[str] = _param("emptyClusters")
+    checkpointDir: Param[str] = _param("checkpointDir")
 
     def getInitialCenters(self) -> np.ndarray | None:
-        return self._value_or_none(self.initialCenters)
+        rows = self._value_or_none(self.initialCenters)
+        return None if rows is None else np.array(rows, dtype=np.float64)
+
+    def getNInit(self) -> int:
+        return self.getOrDefault(self.nInit)
+
+    def setNInit(self: Self, value: int) -> Self:
+        return self._set(nInit=value)
+
+    def getEmptyClusters(self) -> str:
+        return self.getOrDefault(self.emptyClusters)
+
+    def setEmptyClusters(self: Self, value: str) -> Self:
+        return self._set(emptyClusters=value)
+
+    def getCheckpointDir(self) -> str | None:
+        return self._value_or_none(self.checkpointDir)
+
+    def setCheckpointDir(self: Self, value: str | None) -> Self:
+        return self._set(checkpointDir=value)
 
     def setK(self: Self, value: int) -> Self:
         return self._set(k=value)

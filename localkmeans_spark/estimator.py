@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from localkmeans_spark.accessors import FitParams
 from localkmeans_spark.engine.config import DataConfig, FitConfig
 from localkmeans_spark.engine.fit import fit
+from localkmeans_spark.engine.record import FitResult
 from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.model import LocalKMeansModel
 from localkmeans_spark.params import parameter_docs
@@ -147,6 +148,9 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
         tol: float = 1e-4,
         localSteps: int = 5,
         safeguard: bool = True,
+        nInit: int = 1,
+        emptyClusters: str = "keep",
+        checkpointDir: str | None = None,
         seed: int | None = None,
         initMode: str = "local-k-means++",
         initSteps: int = 2,
@@ -171,10 +175,13 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
         config = self._fit_config()
         with _visible_log(self.getVerbose()):
             result = fit(dataset, config)
+        return self._model(result, dataset)
+
+    def _model(self, result: FitResult, dataset: DataFrame) -> LocalKMeansModel:
         model = LocalKMeansModel(result.centers, result.origin, result.record.dtype)
         model._resetUid(self.uid)
         self._copyValues(model)
-        model._set(seed=config.seed)
+        model._set(seed=result.record.seed)
         names = self.getFeaturesCol(), self.getPredictionCol()
         model._set_summary(result.record, *names, dataset)
         return model
@@ -194,9 +201,17 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
                 Fact(f"an array of shape {centers.shape}"),
                 "Give one row for each cluster, or leave k unset.",
             )
+        if centers is not None and self.getNInit() > 1:
+            raise invalid(
+                "LocalKMeans",
+                "parameter 'nInit'",
+                "1 with 'initialCenters': every restart would begin at them",
+                self.getNInit(),
+                "Leave one of the two unset.",
+            )
         seed = self.getSeed()
         # Short enough to type again. The generators want seeds >= 0; MLlib takes negative ones.
-        seed = secrets.randbits(32) if seed is None else seed % 2**64
+        drawn = secrets.randbits(32) if seed is None else seed % 2**64
         return FitConfig(
             k=k,
             init_mode=self.getInitMode() if centers is None else "given",
@@ -207,7 +222,11 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
             tol=self.getTol(),
             safeguard=self.getSafeguard(),
             canonical_order=self.getCanonicalOrder(),
-            seed=seed,
+            seed=drawn,
+            seed_given=seed is not None,
+            n_init=self.getNInit(),
+            empty_clusters=self.getEmptyClusters(),
+            checkpoint_dir=self.getCheckpointDir(),
             owner="LocalKMeans",
             data=DataConfig(
                 features_col=self.getFeaturesCol(),

@@ -51,15 +51,25 @@ def _names(value: Any) -> list[str]:
     return [_text(name) for name in value]
 
 
-def _centers(value: Any) -> np.ndarray:
-    """Return centers as a read-only float64 array; takes arrays and models that have centers."""
+class CenterRows(list[list[float]]):
+    """Centers as rows of numbers: unlike an array, pyspark.ml can write them into its JSON."""
+
+    def __repr__(self) -> str:
+        return f"an array of shape ({len(self)}, {len(self[0])})"
+
+
+def _centers(value: Any) -> CenterRows:
+    """Return centers as rows of numbers; takes arrays and models that have centers."""
+    if isinstance(value, CenterRows):
+        return value
     if callable(getattr(value, "clusterCenters", None)):  # this library's and MLlib's models
         value = value.clusterCenters()
     elif hasattr(value, "cluster_centers_"):  # scikit-learn's
         value = value.cluster_centers_
     centers = np.array(value, dtype=np.float64)
-    centers.flags.writeable = False
-    return centers
+    if centers.ndim != 2 or not centers.size or not np.isfinite(centers).all():
+        raise ValueError
+    return CenterRows(centers.tolist())
 
 
 def _one_of(*choices: str) -> Callable[[Any], bool]:
@@ -68,10 +78,6 @@ def _one_of(*choices: str) -> Callable[[Any], bool]:
 
 def _always(value: Any) -> bool:
     return True
-
-
-def _usable_centers(value: np.ndarray) -> bool:
-    return value.ndim == 2 and value.size > 0 and bool(np.isfinite(value).all())
 
 
 @dataclass(frozen=True)
@@ -161,6 +167,24 @@ PARAMETERS: dict[str, Parameter] = {
         "partitions with different kinds of rows do no harm.",
         "Leave it True unless you want the algorithm exactly as published.",
     ),
+    "nInit": Parameter(
+        1, "an integer >= 1", _integer, lambda count: count >= 1,
+        "Restarts from different initial centers, run side by side in the same passes; hopeless "
+        "ones are dropped after a round or two, and the best is returned.",
+        "Use 5 when single fits end at different costs.",
+    ),
+    "emptyClusters": Parameter(
+        "keep", "'keep' or 'reseed'", _text, _one_of("keep", "reseed"),
+        "What to do with a cluster that no row of any partition is nearest to: keep its center, "
+        "or put it on a row drawn like an initial center.",
+        "Use 'reseed' to have k clusters with rows.",
+    ),
+    "checkpointDir": Parameter(
+        None, "the path of a directory", _text, bool,
+        "Directory, on any file system Spark can write to, where the state of the fit is kept "
+        "after each round; the same fit started again goes on from there. Removed at the end.",
+        "Name a directory that outlives the driver, or leave it unset.",
+    ),
     "seed": Parameter(
         None, "an integer of at most 64 bits", _integer, lambda seed: -(2**63) <= seed < 2**64,
         "Seed of all random draws; when unset every fit draws a fresh one and records it.",
@@ -180,7 +204,7 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "initialCenters": Parameter(
         None, "a (k, n_features) array of finite numbers, or a fitted k-means model", _centers,
-        _usable_centers,
+        _always,
         "Centers to start from: an array, or a model of this library, MLlib or scikit-learn. "
         "Nothing is drawn at random then, and k follows from it if unset.",
         "Give one row of numbers for each cluster.",

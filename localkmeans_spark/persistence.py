@@ -94,7 +94,7 @@ class EstimatorWriter(MLWriter):
         centers = values.pop("initialCenters", None)
         extra = {"hasInitialCenters": centers is not None}
         if centers is not None:
-            _write_arrays(self.sparkSession, path, {"initialCenters": centers})
+            _write_arrays(self.sparkSession, path, {"initialCenters": np.array(centers)})
         _write_metadata(self.sparkSession, path, estimator, values, extra)
 
 

@@ -18,7 +18,10 @@ from localkmeans_spark.kernel.lloyd import means_or_kept
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the first pass says of one machine (sums relative to ``origin``)."""
+    """What the first pass says of one machine (sums relative to ``origin``).
+
+    ``first_rows`` holds one row drawn by weight for every seed asked for.
+    """
 
     machine: int
     n_points: int
@@ -31,7 +34,7 @@ class Statistics:
     invalid_features: int
     invalid_weights: int
     wrong_length: int
-    first_row: np.ndarray | None
+    first_rows: dict[int, np.ndarray]
 
 
 def concatenate(left: list, right: list) -> list:
@@ -113,6 +116,10 @@ class Exchange:
     empty_clusters : int
     spread : float
         Share of the scatter that lies between the machines' centers, chance included.
+    bound : float
+        The inertia of ``centers`` is at most this: rows with the labels of the last local step.
+    filled : ndarray of shape (k,), bool, or None
+        False for the clusters without a row on any machine.
     """
 
     centers: np.ndarray
@@ -123,6 +130,8 @@ class Exchange:
     disagreement: float
     empty_clusters: int
     spread: float = 0.0
+    bound: float = math.inf
+    filled: np.ndarray | None = None
 
 
 def exchange(summary: RoundSummary, centers: np.ndarray) -> Exchange:
@@ -134,7 +143,8 @@ def exchange(summary: RoundSummary, centers: np.ndarray) -> Exchange:
     # sum_i W_ki |theta_ki - c_k|^2 - W_k |theta_k - c_k|^2 = sum_i W_ki |theta_ki - theta_k|^2
     sq_deviation = math.fsum(summary.sq_moved) - float(summary.weights @ sq_shift)
     sq_deviation = max(0.0, sq_deviation)
-    spread, by_chance = _spread(summary, sq_deviation)
+    scatter = sq_deviation + max(0.0, math.fsum(summary.within))
+    spread, by_chance = _spread(summary, sq_deviation, scatter)
     return Exchange(
         centers=new,
         inertia=math.fsum(summary.inertia),
@@ -144,16 +154,17 @@ def exchange(summary: RoundSummary, centers: np.ndarray) -> Exchange:
         disagreement=spread - by_chance,
         empty_clusters=int((summary.weights == 0).sum()),
         spread=spread,
+        bound=scatter,
+        filled=summary.weights > 0,
     )
 
 
-def _spread(summary: RoundSummary, between: float) -> tuple[float, float]:
+def _spread(summary: RoundSummary, between: float, scatter: float) -> tuple[float, float]:
     """Return the share of the scatter between the machines' centers, and what chance makes it.
 
     As in an analysis of variance: if every machine held a random share of the rows, the centers
     of (machines x clusters) groups would take up (groups - clusters) / rows of the scatter.
     """
-    scatter = between + max(0.0, math.fsum(summary.within))
     if scatter <= 0:
         return 0.0, 0.0
     groups = int(summary.filled.sum()) - int((summary.weights > 0).sum())

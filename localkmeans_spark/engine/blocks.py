@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -143,12 +143,14 @@ def _merge_optional(left: Any, right: Any, merge: Merge) -> Any:
     return left if right is None else merge(left, right)
 
 
-def _describe(machine: Machine, seed: int) -> list[Statistics]:
-    return [describe(machine, seed)]
+def _describe(machine: Machine, seeds: Sequence[int]) -> list[Statistics]:
+    return [describe(machine, seeds)]
 
 
 @contextmanager
-def open_blocks(df: DataFrame, config: FitConfig) -> Iterator[Blocks]:
+def open_blocks(
+    df: DataFrame, config: FitConfig, seeds: Sequence[int] | None = None
+) -> Iterator[Blocks]:
     """Read, check and cache the data of a fit; release it at the end, also on failure.
 
     Parameters
@@ -156,6 +158,8 @@ def open_blocks(df: DataFrame, config: FitConfig) -> Iterator[Blocks]:
     df : DataFrame
         Read once; its own cache, if any, is left alone.
     config : FitConfig
+    seeds : sequence of int, optional
+        Each gets a first random row of its own; only the config's when missing.
 
     Yields
     ------
@@ -174,8 +178,9 @@ def open_blocks(df: DataFrame, config: FitConfig) -> Iterator[Blocks]:
     cached = _block_rdd(df, config)
     cached.persist(StorageLevel.MEMORY_AND_DISK_DESER)
     try:
+        seeds = (config.seed,) if seeds is None else tuple(seeds)
         found = _run(
-            cached, _describe, config.seed, concatenate, "reading the data", depth=1, empty_too=True
+            cached, _describe, seeds, concatenate, "reading the data", depth=1, empty_too=True
         )
         data = summarise(found or [], config)
         n_tasks = _TASKS_PER_CORE * cached.context.defaultParallelism

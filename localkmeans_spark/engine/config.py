@@ -61,6 +61,14 @@ class FitConfig:
     canonical_order : bool
         Number the clusters by size, largest first; equal sizes by coordinates, smallest first.
     seed : int
+    seed_given : bool
+        False when the user left the seed open; a checkpoint may then bring its own.
+    n_init : int
+        Restarts, of which the best is returned.
+    empty_clusters : str
+        ``"keep"`` the center of a cluster without a row, or ``"reseed"`` it.
+    checkpoint_dir : str or None
+        Where to keep the state of the fit after each round.
     owner : str
         Class name shown in error messages.
     on_round : callable or None
@@ -77,6 +85,10 @@ class FitConfig:
     safeguard: bool = True
     canonical_order: bool = False
     seed: int = 0
+    seed_given: bool = True
+    n_init: int = 1
+    empty_clusters: str = "keep"
+    checkpoint_dir: str | None = None
     owner: str = "LocalKMeans"
     on_round: Callable[[RoundRecord], None] | None = None
     data: DataConfig = field(default_factory=DataConfig)

@@ -1,38 +1,48 @@
-"""One fit, from a DataFrame to centers and the record of how they came about."""
+"""Fits, from a DataFrame to centers and the record of how they came about."""
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 
 import numpy as np
 from pyspark.sql import DataFrame
 
 from localkmeans_spark.engine.aggregate import Assignment
 from localkmeans_spark.engine.blocks import open_blocks
+from localkmeans_spark.engine.checkpoint import open_checkpoint
 from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.engine.contest import Contest, restart_seeds
 from localkmeans_spark.engine.data_summary import DataSummary
-from localkmeans_spark.engine.loop import LloydRun
+from localkmeans_spark.engine.questions import AskAssignment
 from localkmeans_spark.engine.record import FitRecord, FitResult
 from localkmeans_spark.engine.rounds import SparkMachines
-from localkmeans_spark.engine.seeding import Seeding, seed_centers
+from localkmeans_spark.engine.together import run_to_the_end, seed_all
 from localkmeans_spark.errors import Fact, invalid
 
 logger = logging.getLogger("localkmeans_spark")
 
 
 def fit(df: DataFrame, config: FitConfig) -> FitResult:
-    """Run LocalKMeans on a DataFrame.
+    """Run LocalKMeans on a DataFrame; see :func:`fit_many`."""
+    return fit_many(df, [config])[0]
+
+
+def fit_many(df: DataFrame, configs: Sequence[FitConfig]) -> list[FitResult]:
+    """Run several fits of the same rows side by side.
 
     Parameters
     ----------
     df : DataFrame
-    config : FitConfig
+    configs : sequence of FitConfig
         Values in range (the estimator's business); whether they fit the data is checked here.
+        All have the same ``data`` and ``checkpoint_dir``.
 
     Returns
     -------
-    FitResult
+    list of FitResult
+        Each the same bits as its fit alone.
 
     Raises
     ------
@@ -41,36 +51,32 @@ def fit(df: DataFrame, config: FitConfig) -> FitResult:
 
     Notes
     -----
-    Spark jobs: 1 to read and summarise, the seeding passes, one a round, 1 for the final cost.
+    Spark jobs: 1 to read and summarise, the seeding passes, one a round, 1 for the final cost;
+    all fits and their restarts share them.
     """
     clock = _Clock()
+    first = configs[0]
     if df.isStreaming:
         raise invalid(
-            config.owner, "the data", "a batch DataFrame", Fact("a streaming DataFrame"),
+            first.owner, "the data", "a batch DataFrame", Fact("a streaming DataFrame"),
             "Fit on a batch; transform works on streams.",
         )  # fmt: skip
-    with open_blocks(df, config) as blocks:
+    checkpoint = open_checkpoint(df.sparkSession, first)
+    seeds = {seed: None for item in configs for seed in restart_seeds(item.seed, item.n_init)}
+    with open_blocks(df, first, list(seeds)) as blocks:
         clock.stop("ingest")
         machines = SparkMachines(blocks)
-        warnings: list[str] = []
-        seeding = _initial_centers(machines, config, warnings)
+        contests = checkpoint.resume(configs, blocks.data)
+        if contests is None:
+            contests = [Contest(config, blocks.data) for config in configs]
+            seed_all(contests, machines)
         clock.stop("seed")
-        run = LloydRun(
-            seeding.centers,
-            local_steps=config.local_steps,
-            max_iter=config.max_iter,
-            tol=config.tol,
-            safeguard=config.safeguard,
-            sum_sq=blocks.data.sum_sq,
-        )
-        centers, assignment = _run_to_the_end(run, machines, config, clock)
-        if config.canonical_order:
-            centers, assignment = _by_size(centers, assignment, machines)
-            clock.stop("final")
-        record = _record(config, blocks.data, run, assignment, seeding.passes, clock, warnings)
-    for text in warnings:
+        run_to_the_end(contests, machines, lambda: checkpoint.save(contests), clock.stop)
+        results = [_result(contest, machines, clock) for contest in contests]
+    checkpoint.remove()
+    for text in dict.fromkeys(text for result in results for text in result.record.warnings):
         logger.warning(text)
-    return FitResult(centers=centers, origin=blocks.data.origin, record=record)
+    return results
 
 
 class _Clock:
@@ -87,49 +93,13 @@ class _Clock:
         self.seconds["total"] = now - self._began
 
 
-def _initial_centers(machines: SparkMachines, config: FitConfig, warnings: list[str]) -> Seeding:
-    data = machines.data
-    if config.initial_centers is not None:
-        centers = np.asarray(config.initial_centers, dtype=np.float64)
-        if centers.shape != (config.k, data.n_features) or not np.isfinite(centers).all():
-            raise invalid(
-                config.owner, "parameter 'initialCenters'",
-                f"a finite array of shape (k={config.k}, {data.n_features} features)",
-                Fact(f"shape {centers.shape}, {int((~np.isfinite(centers)).sum())} not finite"),
-                "Give one row a cluster, or change k.",
-            )  # fmt: skip
-        return Seeding(centers - data.frame.mean, 0)
-    seeding = seed_centers(machines, config.k, config.init_mode, config.init_steps, config.seed)
-    found = len(seeding.centers)
-    if found < config.k:
-        warnings.append(
-            f"{config.owner}: k={config.k} clusters were asked for, but the data has only {found} "
-            f"distinct rows; the model has {found} clusters."
-        )
-    return seeding
-
-
-def _run_to_the_end(
-    run: LloydRun, machines: SparkMachines, config: FitConfig, clock: _Clock
-) -> tuple[np.ndarray, Assignment]:
-    """Run rounds until the run settles; return absolute centers and their exact assignment."""
-    while True:
-        while (order := run.next_order()) is not None:
-            steps = "1 local step" if order.local_steps == 1 else f"{order.local_steps} local steps"
-            number = len(run.rounds) + 1
-            (found,), traffic = machines.round([order], f"round {number}, {steps}")
-            record = run.absorb(order, found, traffic)
-            message = "round %d: %s, inertia %.6g"
-            extra = {"round_record": record}  # for programs that show more than a line
-            logger.info(message, number, steps, record.inertia, extra=extra)
-            if config.on_round is not None:
-                config.on_round(record)
-        clock.stop("iterate")
-        centers = run.centers + machines.data.frame.mean
-        assignment = machines.assign(centers)
+def _result(contest: Contest, machines: SparkMachines, clock: _Clock) -> FitResult:
+    _, centers, assignment = contest.winner()
+    if contest.config.canonical_order:
+        centers, assignment = _by_size(centers, assignment, machines)
         clock.stop("final")
-        if run.settle(float(assignment.inertia.sum())):
-            return centers, assignment
+    record = _record(contest, machines.data, assignment, clock)
+    return FitResult(centers=centers, origin=machines.data.origin, record=record)
 
 
 def _by_size(
@@ -140,21 +110,19 @@ def _by_size(
     if np.array_equal(order, np.arange(len(order))):
         return centers, assignment
     # Rows at the same distance from two centers go to the lower number, so they are asked again.
-    return centers[order], machines.assign(centers[order])
+    return centers[order], machines.answer([AskAssignment(centers[order])])[0]
 
 
 def _record(
-    config: FitConfig,
-    data: DataSummary,
-    run: LloydRun,
-    assignment: Assignment,
-    seeding_passes: int,
-    clock: _Clock,
-    warnings: list[str],
+    contest: Contest, data: DataSummary, assignment: Assignment, clock: _Clock
 ) -> FitRecord:
+    config = contest.config
+    winner, centers, _ = contest.winner()
+    run = winner.run
+    everyone = [row for restart in contest.restarts for row in restart.run.rounds]
     return FitRecord(
         k_requested=config.k,
-        k=len(run.centers),
+        k=len(centers),
         n_points=data.n_points,
         n_features=data.n_features,
         n_partitions=len(data.statistics),
@@ -167,7 +135,7 @@ def _record(
         dtype=config.data.dtype,
         init_mode="given" if config.initial_centers is not None else config.init_mode,
         seed=config.seed,
-        seeding_passes=seeding_passes,
+        seeding_passes=contest.seeding_passes,
         n_iter=run.n_iter,
         n_rounds=len(run.rounds),
         reverts=run.reverts,
@@ -176,8 +144,11 @@ def _record(
         cluster_sizes=assignment.sizes.tolist(),
         cluster_weights=assignment.weights.sum(axis=0).tolist(),
         cluster_inertia=assignment.inertia.sum(axis=0).tolist(),
-        bytes_exchanged=sum(row.bytes_down + row.bytes_up for row in run.rounds),
+        bytes_exchanged=sum(row.bytes_down + row.bytes_up for row in everyone),
         seconds=dict(clock.seconds),
         rounds=list(run.rounds),
-        warnings=warnings,
+        warnings=contest.warnings,
+        restarts=contest.records(winner),
+        empty_clusters=config.empty_clusters,
+        resumed_round=contest.resumed_round,
     )

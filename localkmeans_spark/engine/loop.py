@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,6 +78,18 @@ class LloydRun:
         centers, whatever their inertia.
     sum_sq : float
         Sum of ``w * ||x - mean||**2``: the scale of rounding errors in the inertia.
+    reseed : bool, default False
+        Ask for new centers for clusters without a row on any machine (``empty``, ``place``).
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, n_features), float64
+        Current centers.
+    bound : float or None
+        The inertia of ``centers`` is at most this; None when no round has told, as after going
+        back.
+    empty : ndarray of int
+        Clusters that want new centers before the next order; empty unless ``reseed``.
     """
 
     def __init__(
@@ -89,6 +101,7 @@ class LloydRun:
         tol: float,
         safeguard: bool,
         sum_sq: float,
+        reseed: bool = False,
     ) -> None:
         self.centers = centers
         self.n_iter = 0
@@ -99,6 +112,9 @@ class LloydRun:
         self._tol = tol
         self._safeguard = safeguard
         self._noise = 1e-12 * sum_sq
+        self._reseed = reseed
+        self.bound: float | None = None
+        self.empty = np.empty(0, dtype=np.int64)
         self._best: _Known | None = None
         self._last_inertia: float | None = None
         self._last_steps = 0
@@ -123,7 +139,7 @@ class LloydRun:
         RoundRecord
         """
         iteration = self.n_iter
-        note = ""
+        self.bound, note = None, ""
         if self._is_worse(found.inertia):
             note = "went back: the local steps before had raised the inertia"
             self._go_back(max(1, self._local_steps // 2))
@@ -133,6 +149,9 @@ class LloydRun:
             self._go_back(1)
         else:
             self._go_on(order, found)
+            self.bound = found.bound
+            if self._reseed and found.filled is not None:
+                self.empty = np.flatnonzero(~found.filled)
         reverted = bool(note)
         record = RoundRecord(
             round=len(self.rounds) + 1,
@@ -152,6 +171,49 @@ class LloydRun:
         )
         self.rounds.append(record)
         return record
+
+    def place(self, rows: np.ndarray) -> None:
+        """Put the first of the empty clusters on ``rows``, as many as there are.
+
+        The others, for which no row is left that is not a center already, keep their centers.
+        """
+        placed, self.empty = self.empty[: len(rows)], self.empty[:0]
+        if not len(placed):
+            return
+        self.centers = self.centers.copy()
+        self.centers[placed] = rows
+        self.converged = False
+        self.rounds[-1] = replace(self.rounds[-1], reseeded=len(placed))
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``restore`` needs to go on from here, as JSON-ready values and arrays."""
+        best = self._best
+        values = {
+            "n_iter": self.n_iter,
+            "converged": self.converged,
+            "bound": self.bound,
+            "rounds": [asdict(row) for row in self.rounds],
+            "local_steps": self._local_steps,
+            "last_inertia": self._last_inertia,
+            "last_steps": self._last_steps,
+            "best": None if best is None else [best.inertia, best.iteration],
+        }
+        arrays = {"centers": self.centers}
+        if best is not None:
+            arrays["best"] = best.centers
+        return values, arrays
+
+    def restore(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Go on from where another run with the same parameters gave its ``state``."""
+        self.centers = arrays["centers"]
+        self.n_iter, self.converged = values["n_iter"], values["converged"]
+        self.bound = values["bound"]
+        self.rounds = [RoundRecord(**row) for row in values["rounds"]]
+        self._local_steps = values["local_steps"]
+        self._last_inertia, self._last_steps = values["last_inertia"], values["last_steps"]
+        if values["best"] is not None:
+            inertia, iteration = values["best"]
+            self._best = _Known(inertia, arrays["best"], iteration)
 
     def settle(self, inertia: float) -> bool:
         """Take the exact inertia of ``centers``; return True when the run is over.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -109,8 +109,8 @@ def blas_threads() -> int:
     return context.cpus() if context is not None and hasattr(context, "cpus") else 1
 
 
-def describe(machine: Machine, seed: int) -> Statistics:
-    """Summarise a machine's rows, and draw one of them (the first pass)."""
+def describe(machine: Machine, seeds: Sequence[int]) -> Statistics:
+    """Summarise a machine's rows, and draw one of them for every seed (the first pass)."""
     blocks = machine.blocks
     n_features = machine.stored[-1].block.x.shape[1]
     sums, largest = np.zeros(n_features), np.zeros(n_features)
@@ -118,9 +118,10 @@ def describe(machine: Machine, seed: int) -> Statistics:
         wide = x.astype(np.float64, copy=False)
         sums += wide.sum(axis=0) if weight is None else weight @ wide
         np.maximum(largest, np.maximum(wide.max(axis=0), -wide.min(axis=0)), out=largest)
-    first_row = None
+    first_rows = {}
     if blocks:
-        first_row = draws.draw_row(blocks, draws.generator(seed, 0, machine.number))
+        for seed in seeds:
+            first_rows[seed] = draws.draw_row(blocks, draws.generator(seed, 0, machine.number))
     return Statistics(
         machine=machine.number,
         n_points=sum(len(block.x) for block in blocks),
@@ -133,7 +134,7 @@ def describe(machine: Machine, seed: int) -> Statistics:
         invalid_features=sum(item.invalid_features for item in machine.stored),
         invalid_weights=sum(item.invalid_weights for item in machine.stored),
         wrong_length=sum(item.wrong_length for item in machine.stored),
-        first_row=first_row,
+        first_rows=first_rows,
     )
 
 

@@ -38,12 +38,14 @@ class RoundRecord:
     bytes_down, bytes_up : int
         Bytes of centers sent to the machines, and of sums sent back by the tasks.
     seconds : float
-        Wall time of the round.
+        Wall time of the round; of all restarts and fits that shared it.
     disagreement : float
         Share of the within-cluster scatter that comes from the machines' centers differing, less
         the share that chance alone would give; near 0 for machines with alike rows.
     note : str
         Why the round was taken back, or why single steps follow; empty otherwise.
+    reseeded : int
+        Empty clusters that were given a row as their new center after the round.
     """
 
     round: int
@@ -60,6 +62,33 @@ class RoundRecord:
     seconds: float
     disagreement: float = 0.0
     note: str = ""
+    reseeded: int = 0
+
+
+@dataclass(frozen=True)
+class RestartRecord:
+    """One of the restarts of a fit.
+
+    Attributes
+    ----------
+    seed : int
+        Of its random draws. The first restart is the fit that ``nInit=1`` gives for this seed.
+    inertia : float
+        Of its last centers: exact if it was not dropped, else an upper bound from its last round.
+    n_iter, n_rounds : int
+        Lloyd iterations behind those centers, and rounds run.
+    dropped : int or None
+        Round after which it was given up; None for those that ran to their end.
+    chosen : bool
+        True for the one whose centers the fit returned.
+    """
+
+    seed: int
+    inertia: float
+    n_iter: int
+    n_rounds: int
+    dropped: int | None
+    chosen: bool
 
 
 @dataclass(frozen=True)
@@ -101,12 +130,20 @@ class FitRecord:
     cluster_weights, cluster_inertia : list of float
         Weight and inertia per cluster in that pass.
     bytes_exchanged : int
-        Bytes of centers and sums sent in both directions by all rounds.
+        Bytes of centers and sums sent in both directions by all rounds, of all restarts.
     seconds : dict
-        Wall seconds by phase: ``ingest``, ``seed``, ``iterate``, ``final``, ``total``.
+        Wall seconds by phase: ``ingest``, ``seed``, ``iterate``, ``final``, ``total``; of all
+        fits that shared the passes.
     rounds : list of RoundRecord
+        Of the restart that was chosen.
     warnings : list of str
         What the user was warned of.
+    restarts : list of RestartRecord
+        All restarts in the order of their seeds; one for ``nInit=1``.
+    empty_clusters : str
+        What was done about clusters without a row: ``"keep"`` or ``"reseed"``.
+    resumed_round : int
+        Round after which a checkpoint was taken up again; 0 when the fit ran from its beginning.
     """
 
     k_requested: int
@@ -136,6 +173,9 @@ class FitRecord:
     seconds: dict[str, float]
     rounds: list[RoundRecord] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    restarts: list[RestartRecord] = field(default_factory=list)
+    empty_clusters: str = "keep"
+    resumed_round: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as nested plain Python values (JSON-ready)."""
@@ -145,7 +185,8 @@ class FitRecord:
     def from_dict(cls, values: dict[str, Any]) -> FitRecord:
         """Rebuild a record from :meth:`to_dict`."""
         rounds = [RoundRecord(**row) for row in values["rounds"]]
-        return cls(**{**values, "rounds": rounds})
+        restarts = [RestartRecord(**row) for row in values.get("restarts", [])]
+        return cls(**{**values, "rounds": rounds, "restarts": restarts})
 
 
 @dataclass(frozen=True)

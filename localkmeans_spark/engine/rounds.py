@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-
-import numpy as np
+from functools import partial
+from typing import Any
 
 from localkmeans_spark.engine import machine
-from localkmeans_spark.engine.aggregate import (
-    Assignment,
-    Exchange,
-    concatenate,
-    exchange,
-    in_time_order,
-    merge_arrivals,
-    merge_assignments,
-    merge_candidates,
-    merge_rounds,
-)
+from localkmeans_spark.engine.aggregate import Exchange, exchange, merge_rounds
 from localkmeans_spark.engine.blocks import Blocks
 from localkmeans_spark.engine.loop import Order, Traffic
-from localkmeans_spark.kernel.draws import Arrivals
+from localkmeans_spark.engine.questions import Job, Question, answer_all, batches, merge_all
 
 
 class SparkMachines:
-    """What the driver can ask of all machines. One Spark job a call.
+    """What the driver can ask of all machines; as many questions in one Spark job as fit.
 
     Another engine (one without RDDs, say) offers the same methods.
 
@@ -41,16 +31,25 @@ class SparkMachines:
         # The driver is in the list too; in local mode it is the only one.
         self._n_executors = max(1, status.size() - 1)
 
-    def round(self, orders: Sequence[Order], description: str) -> tuple[list[Exchange], Traffic]:
+    def round(self, orders: Sequence[Order], description: str) -> list[tuple[Exchange, Traffic]]:
         """Run one round for every set of centers.
 
         Returns
         -------
-        list of Exchange
-            One for every order.
-        Traffic
+        list of (Exchange, Traffic)
+            One for every order; each set's own bytes, and the seconds of the jobs they shared.
         """
         began = time.perf_counter()
+        found: list[tuple[Exchange, int]] = []
+        for group in batches(orders, lambda order: order.centers.nbytes):
+            found += self._one_round(group, description)
+        seconds = time.perf_counter() - began
+        return [
+            (result, Traffic(order.centers.nbytes * self._n_executors, bytes_up, seconds))
+            for order, (result, bytes_up) in zip(orders, found, strict=True)
+        ]
+
+    def _one_round(self, orders: Sequence[Order], description: str) -> list[tuple[Exchange, int]]:
         centers = [order.centers for order in orders]
         payload = machine.RoundOrder(
             self.data.frame,
@@ -62,67 +61,27 @@ class SparkMachines:
         summaries, n_tasks = self._blocks.run(
             machine.local_round, payload, merge_rounds, description, nbytes
         )
-        found = [exchange(s, c) for s, c in zip(summaries, centers, strict=True)]
-        traffic = Traffic(
-            bytes_down=nbytes * self._n_executors,
-            bytes_up=nbytes * n_tasks + sum(s.nbytes - s.sums.nbytes for s in summaries),
-            seconds=time.perf_counter() - began,
-        )
-        return found, traffic
+        return [
+            (exchange(s, c), c.nbytes * n_tasks + s.nbytes - s.sums.nbytes)
+            for s, c in zip(summaries, centers, strict=True)
+        ]
 
-    def assign(self, centers: np.ndarray) -> Assignment:
-        """Label every row exactly with the nearest of the absolute ``centers``."""
-        found, _ = self._blocks.run(
-            machine.assign,
-            machine.CentersOrder(centers),
-            merge_assignments,
-            "final cost and sizes",
-            24 * len(centers),
-        )
-        order = np.argsort(found.machines)
-        return Assignment(
-            found.machines[order], found.sizes, found.weights[order], found.inertia[order]
-        )
+    def answer(self, questions: Sequence[Question]) -> list[Any]:
+        """Answer questions of any kind, in their order, in shared passes."""
+        answers: list[Any] = []
+        jobs = [question.job(self.data) for question in questions]
+        for group in batches(jobs, lambda job: job.nbytes):
+            answers += self._one_job(group)
+        return answers
 
-    def arrivals(
-        self, centers: np.ndarray, duration: float, seed: int, number: int, wanted: int
-    ) -> Arrivals:
-        """Let the rows' Poisson clocks run (seeding pass ``number``); about ``wanted`` arrive."""
-        frame = self.data.frame
-        order = machine.ArrivalsOrder(frame, centers, duration, seed, number)
+    def _one_job(self, jobs: Sequence[Job]) -> list[Any]:
+        merge = partial(merge_all, merges=[job.merge for job in jobs])
+        description = jobs[0].description + (f" and {len(jobs) - 1} more" if len(jobs) > 1 else "")
         found, _ = self._blocks.run(
-            machine.arrivals,
-            order,
-            merge_arrivals,
-            f"seeding pass {number} ({len(centers)} centers so far)",
-            8 * wanted * centers.shape[1] // max(1, len(self.data.statistics)),
+            answer_all,
+            [(job.worker, job.order) for job in jobs],
+            merge,
+            description,
+            sum(job.nbytes for job in jobs),
         )
-        return in_time_order(found)
-
-    def one_row_each(self, centers: np.ndarray, seed: int, number: int) -> list[machine.OneRow]:
-        """Let every machine draw one row by distance; in the order of the machines."""
-        order = machine.ArrivalsOrder(self.data.frame, centers, 0.0, seed, number)
-        found, _ = self._blocks.run(
-            machine.one_row, order, concatenate, f"drawing center {len(centers) + 1}", 0
-        )
-        return sorted(found, key=lambda item: item.machine)
-
-    def random_rows(self, size: int, seed: int, number: int) -> np.ndarray:
-        """Draw ``size`` rows without replacement, in the order drawn; fewer if there are fewer."""
-        order = machine.RowsOrder(self.data.frame, size, seed, number)
-        found, _ = self._blocks.run(
-            machine.random_rows,
-            order,
-            merge_candidates,
-            "drawing random rows",
-            8 * size * self.data.n_features,
-        )
-        return found.rows
-
-    def weigh(self, candidates: np.ndarray) -> np.ndarray:
-        """Return the weight of the rows nearest each candidate."""
-        order = machine.WeighOrder(self.data.frame, candidates)
-        found, _ = self._blocks.run(
-            machine.weigh, order, np.add, "weighing candidates", 8 * len(candidates)
-        )
-        return found
+        return [job.finish(item) for job, item in zip(jobs, found, strict=True)]

@@ -1,0 +1,253 @@
+"""The state of fits after each round, kept on a file system, and taken up again by the next run.
+
+::
+
+    checkpointDir/localkmeans-<fingerprint>/round-000007.npz
+
+The fingerprint stands for the rows as they lie in their partitions and for every parameter. A file
+holds one JSON text and the centers as arrays (no pickle); it is written aside and then renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import logging
+import zipfile
+from collections.abc import Sequence
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from localkmeans_spark._version import __version__
+from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.engine.contest import Contest
+from localkmeans_spark.engine.data_summary import DataSummary
+from localkmeans_spark.engine.hadoop_folder import HadoopFolder
+from localkmeans_spark.errors import invalid
+
+logger = logging.getLogger("localkmeans_spark")
+
+_FORMAT = 1
+_PREFIX = "localkmeans-"
+_NOT_IN_FINGERPRINT = {"on_round", "checkpoint_dir", "owner"}
+
+
+class NoCheckpoint:
+    """What a fit without ``checkpointDir`` asks: nothing is kept."""
+
+    def resume(self, configs: Sequence[FitConfig], data: DataSummary) -> list[Contest] | None:
+        """Return the fits as they stood after their last round; None to begin."""
+        return None
+
+    def save(self, contests: Sequence[Contest]) -> None:
+        """Keep the state of the fits after a round."""
+
+    def remove(self) -> None:
+        """Forget the state: the fits are done."""
+
+
+def open_checkpoint(session: SparkSession, config: FitConfig) -> NoCheckpoint:
+    """Return where the state of a fit is kept.
+
+    Raises
+    ------
+    InvalidInputError
+        If the directory cannot be made, before any long work.
+    """
+    if config.checkpoint_dir is None:
+        return NoCheckpoint()
+    try:
+        folder = HadoopFolder(session, config.checkpoint_dir)
+        folder.create()
+    except OSError as error:
+        raise invalid(
+            config.owner, "parameter 'checkpointDir'", "a directory that can be written to",
+            config.checkpoint_dir, f"The file system says: {error}.",
+        ) from None  # fmt: skip
+    return Checkpoint(folder, config.owner)
+
+
+class Checkpoint(NoCheckpoint):
+    """State of a fit, or of several that run side by side, in a folder of its own.
+
+    Parameters
+    ----------
+    parent : HadoopFolder
+        The user's ``checkpointDir``.
+    owner : str
+    """
+
+    def __init__(self, parent: HadoopFolder, owner: str) -> None:
+        self._parent, self._owner = parent, owner
+        self._fingerprint: dict[str, Any] = {}
+        self._folder = parent
+        self._is_broken = False
+
+    def resume(self, configs: Sequence[FitConfig], data: DataSummary) -> list[Contest] | None:
+        """Return the fits as they stood after their last round; None to begin."""
+        self._fingerprint = fingerprint(configs, data)
+        name = _PREFIX + _digest(json.dumps(self._fingerprint).encode())
+        self._folder = self._parent.child(name)
+        found = self._newest(self._folder)
+        if found is None:
+            self._tell_of_others(name)
+            return None
+        header, arrays = found
+        contests = []
+        for place, (config, values) in enumerate(zip(configs, header["fits"], strict=True)):
+            contest = Contest(replace(config, seed=values["seed"]), data)
+            contest.restore(values, _arrays_of(arrays, place, len(values["restarts"])))
+            contests.append(contest)
+        message = "%s: resumed after round %d from the checkpoint in %s"
+        logger.info(message, self._owner, header["round"], self._folder.path)
+        return contests
+
+    def save(self, contests: Sequence[Contest]) -> None:
+        """Keep the state of the fits after a round; only the newest stays."""
+        if self._is_broken:
+            return
+        number = max(contest.n_rounds for contest in contests)
+        states = [contest.state() for contest in contests]
+        header = {
+            "format": _FORMAT,
+            "round": number,
+            "fingerprint": self._fingerprint,
+            "fits": [values for values, _ in states],
+        }
+        arrays = {
+            f"{place}.{restart}.{name}": array
+            for place, (_, restarts) in enumerate(states)
+            for restart, own in enumerate(restarts)
+            for name, array in own.items()
+        }
+        try:
+            self._folder.create()
+            before = self._folder.names()
+            self._folder.write(f"round-{number:06d}.npz", _pack(header, arrays))
+            for name in before:
+                if name != f"round-{number:06d}.npz":
+                    self._folder.remove(name)
+        except OSError as error:  # no reason to throw the fit away
+            self._is_broken = True
+            text = f"{self._owner}: no more checkpoints in {self._folder.path}: {error}"
+            for contest in contests:
+                contest.warnings.append(text)
+
+    def remove(self) -> None:
+        """Delete the state: the fits are done."""
+        try:
+            self._folder.remove()
+        except OSError as error:
+            message = "%s: the checkpoint in %s could not be removed: %s"
+            logger.warning(message, self._owner, self._folder.path, error)
+
+    def _newest(self, folder: HadoopFolder) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+        names = [name for name in folder.names() if name.startswith("round-")]
+        if not names:
+            return None
+        try:
+            return _unpack(folder.read(names[-1]))
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            message = "%s: the checkpoint %s/%s cannot be read and is not used: %s"
+            logger.warning(message, self._owner, folder.path, names[-1], error)
+            return None
+
+    def _tell_of_others(self, own: str) -> None:
+        """Say in one line that a checkpoint lies here that is not this fit's."""
+        for name in self._parent.names():
+            if not name.startswith(_PREFIX) or name == own:
+                continue
+            folder = self._parent.child(name)
+            found = self._newest(folder)
+            if found is None:
+                continue
+            reasons = "; ".join(_differences(found[0]["fingerprint"], self._fingerprint))
+            message = "%s: the checkpoint in %s is of another fit and is not used (%s)"
+            logger.warning(message, self._owner, folder.path, reasons)
+            return
+
+
+def fingerprint(configs: Sequence[FitConfig], data: DataSummary) -> dict[str, Any]:
+    """Return what must be the same for a checkpoint to be taken up, as JSON-ready values."""
+    rows = hashlib.sha256()
+    for item in data.statistics:
+        numbers = [item.machine, item.n_points, item.sum_weights, item.sum_sq]
+        for values in (np.array(numbers), item.sums, item.largest, item.origin):
+            rows.update(np.ascontiguousarray(values).tobytes())
+    return {
+        "version": __version__,
+        "n_points": data.n_points,
+        "n_features": data.n_features,
+        "n_partitions": len(data.statistics),
+        "rows": rows.hexdigest()[:16],
+        "fits": [_parameters(config) for config in configs],
+    }
+
+
+def _parameters(config: FitConfig) -> dict[str, Any]:
+    values = {
+        item.name: getattr(config, item.name)
+        for item in fields(config)
+        if item.name not in _NOT_IN_FINGERPRINT
+    }
+    if not config.seed_given:
+        del values["seed"]  # any will do: the checkpoint's
+    if config.initial_centers is not None:
+        values["initial_centers"] = _digest(np.asarray(config.initial_centers).tobytes())
+    values["data"] = asdict(config.data)
+    return json.loads(json.dumps(values))
+
+
+def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    found = [
+        f"{name}: {theirs.get(name)}, now {ours[name]}"
+        for name in ("version", "n_points", "n_features", "n_partitions")
+        if theirs.get(name) != ours[name]
+    ]
+    if not found and theirs["rows"] != ours["rows"]:
+        found.append("other rows, or rows in another order")
+    if len(theirs["fits"]) != len(ours["fits"]):
+        return [*found, f"{len(theirs['fits'])} fits side by side, now {len(ours['fits'])}"]
+    for before, now in zip(theirs["fits"], ours["fits"], strict=True):
+        found += [
+            f"{name}: {before.get(name)}, now {now.get(name)}"
+            for name in sorted(before.keys() | now.keys())
+            if before.get(name) != now.get(name)
+        ]
+    return found
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _arrays_of(
+    arrays: dict[str, np.ndarray], place: int, n_restarts: int
+) -> list[dict[str, np.ndarray]]:
+    found: list[dict[str, np.ndarray]] = [{} for _ in range(n_restarts)]
+    for key, array in arrays.items():
+        fit, restart, name = key.split(".")
+        if int(fit) == place:
+            found[int(restart)][name] = array
+    return found
+
+
+def _pack(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    everything: dict[str, Any] = {"header": text, **arrays}
+    stream = io.BytesIO()
+    np.savez(stream, **everything)
+    return stream.getvalue()
+
+
+def _unpack(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    header = json.loads(arrays.pop("header").tobytes())
+    if header["format"] != _FORMAT:
+        raise ValueError(f"format {header['format']}")
+    return header, arrays
