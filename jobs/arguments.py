@@ -88,6 +88,12 @@ def parse_fit(argv: Sequence[str] | None = None) -> FitOptions:
         action=YES_OR_NO,
         help="write report.html; needs matplotlib and jinja2 (default: yes)",
     )
+    group.add_argument(
+        "--checkpoint-dir",
+        metavar="DIR",
+        help="keep the state of the fit here after each round: the same command run again goes "
+        "on from there; removed after the fit",
+    )
     group.add_argument("--config", metavar="FILE", help="TOML file of flags; see below")
     flags = vars(parser.parse_args(argv))
     values = {**_from_file(parser, flags), **flags}
@@ -143,6 +149,17 @@ def _add_clustering(parser: argparse.ArgumentParser) -> None:
         "--init",
         metavar="MODE",
         help=f"local-k-means++, k-means|| or random ({_default('initMode')})",
+    )
+    group.add_argument(
+        "--n-init",
+        type=_whole,
+        metavar="N",
+        help=f"restarts, side by side in the same passes; the best is kept ({_default('nInit')})",
+    )
+    group.add_argument(
+        "--empty-clusters",
+        metavar="RULE",
+        help=f"clusters without a row: keep or reseed ({_default('emptyClusters')})",
     )
     group.add_argument(
         "--partitions",

@@ -26,7 +26,7 @@ from jobs.outputs import Draft
 from jobs.places import Place
 from jobs.progress import say, told_rounds
 from jobs.session import open_session, user_errors
-from jobs.tables import json_line, rounds_table
+from jobs.tables import json_line, restarts_note, rounds_table
 from localkmeans_spark import LocalKMeans, LocalKMeansModel, __version__
 from localkmeans_spark.errors import InvalidInputError, invalid
 from localkmeans_spark.metrics import Confusion, confusion, misclustering
@@ -132,6 +132,8 @@ def _metrics(model: LocalKMeansModel, counted: Confusion | None, output: str) ->
         "n_iter": record.n_iter,
         "n_rounds": record.n_rounds,
         "reverts": record.reverts,
+        "n_init": max(1, len(record.restarts)),
+        "resumed_round": record.resumed_round,
         "cost": record.inertia,
         "seconds": round(record.seconds["total"], 3),
         "seed": record.seed,
@@ -178,6 +180,8 @@ def _report(
         "most Lloyd steps": str(record.max_iter),
         "tol": f"{record.tol:g}",
         "initial centers": f"{record.init_mode}, {record.seeding_passes} passes",
+        "restarts": restarts_note(record) or "1",
+        "empty clusters": record.empty_clusters,
         "seed": str(record.seed),
         "safeguard": "on" if record.safeguard else "off",
         "precision": f"{record.dtype} rows, float64 sums",

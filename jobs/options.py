@@ -39,6 +39,9 @@ class FitOptions(InputOptions):
     init: str | None = None
     partitions: int | None = None
     dtype: str | None = None
+    n_init: int | None = None
+    empty_clusters: str | None = None
+    checkpoint_dir: str | None = None
     safeguard: bool = True
     report: bool = True
     config: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ def round_note(record: FitRecord, place: int) -> str:
     if place > 0 and row.local_steps != record.rounds[place - 1].local_steps:
         notes.append(f"L is now {row.local_steps}")
     if row.empty_clusters:
-        notes.append(f"{row.empty_clusters} empty")
+        reseeded = f", {row.reseeded} reseeded" if row.reseeded else ""
+        notes.append(f"{row.empty_clusters} empty{reseeded}")
     return ", ".join(notes)
 
 
@@ -50,7 +52,20 @@ def rounds_table(record: FitRecord) -> str:
         rows[_EDGE_ROWS:-_EDGE_ROWS] = [gap]
     end = "converged" if record.converged else "end"
     rows.append((end, f"{record.n_iter}", "", f"{record.inertia:.8g}", "", "", ""))
-    return text_table(head, rows)
+    table = text_table(head, rows)
+    note = restarts_note(record)
+    return f"{table}\nrestarts: {note}" if note else table
+
+
+def restarts_note(record: FitRecord) -> str:
+    """Say how the restarts of a fit ended; empty when there was only one."""
+    if len(record.restarts) < 2:
+        return ""
+    dropped = Counter(row.dropped for row in record.restarts if row.dropped is not None)
+    parts = [f"{dropped[number]} dropped after round {number}" for number in sorted(dropped)]
+    worst = max(row.inertia for row in record.restarts)
+    text = ", ".join([f"{len(record.restarts)} in all", *parts])
+    return f"{text}; the worst stood at {worst:.6g} or less"
 
 
 def sizes_table(sizes: dict[int, int]) -> str:

@@ -182,7 +182,11 @@ class FitParams(LocalKMeansParams):
 
     def getInitialCenters(self) -> np.ndarray | None:
         rows = self._value_or_none(self.initialCenters)
-        return None if rows is None else np.array(rows, dtype=np.float64)
+        if rows is None:
+            return None
+        centers = np.array(rows, dtype=np.float64)
+        centers.flags.writeable = False  # a change would change nothing here
+        return centers
 
     def getNInit(self) -> int:
         return self.getOrDefault(self.nInit)

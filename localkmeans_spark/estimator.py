@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark import keyword_only
 from pyspark.ml.base import Estimator
@@ -16,12 +16,16 @@ from pyspark.sql import DataFrame
 
 from localkmeans_spark.accessors import FitParams
 from localkmeans_spark.engine.config import DataConfig, FitConfig
-from localkmeans_spark.engine.fit import fit
+from localkmeans_spark.engine.fit import fit, fit_many
 from localkmeans_spark.engine.record import FitResult
 from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.fit_multiple import SharedFits
 from localkmeans_spark.model import LocalKMeansModel
 from localkmeans_spark.params import parameter_docs
 from localkmeans_spark.persistence import EstimatorReader, EstimatorWriter
+
+if TYPE_CHECKING:
+    from pyspark.ml._typing import ParamMap
 
 logger = logging.getLogger("localkmeans_spark")
 
@@ -176,6 +180,40 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
         with _visible_log(self.getVerbose()):
             result = fit(dataset, config)
         return self._model(result, dataset)
+
+    def fitMultiple(
+        self, dataset: DataFrame, paramMaps: Sequence[ParamMap]
+    ) -> Iterator[tuple[int, LocalKMeansModel]]:
+        """Fit a model for each of several parameter maps.
+
+        Maps that differ only in what is done with the rows (``k``, ``seed``, ``initMode``,
+        ``localSteps`` and the like) share one cached copy of the rows and advance side by side in
+        the same Spark jobs; the models are those of single fits, bit for bit. Maps that ask for
+        other rows (``featuresCol``, ``weightCol``, ``dtype`` and the like) are fitted apart.
+
+        Parameters
+        ----------
+        dataset : DataFrame
+        paramMaps : sequence of dict
+            As ``ParamGridBuilder`` makes them; values override this estimator's.
+
+        Returns
+        -------
+        iterator of (int, LocalKMeansModel)
+            Each with the place of its map. It may be shared by threads, and abandoned.
+        """
+        estimators = [self.copy(paramMap) for paramMap in paramMaps]
+        configs = [estimator._fit_config() for estimator in estimators]
+
+        def fit_group(members: list[int]) -> list[LocalKMeansModel]:
+            with _visible_log(any(estimators[i].getVerbose() for i in members)):
+                results = fit_many(dataset, [configs[i] for i in members])
+            return [
+                estimators[i]._model(result, dataset)
+                for i, result in zip(members, results, strict=True)
+            ]
+
+        return SharedFits([(item.data, item.checkpoint_dir) for item in configs], fit_group)
 
     def _model(self, result: FitResult, dataset: DataFrame) -> LocalKMeansModel:
         model = LocalKMeansModel(result.centers, result.origin, result.record.dtype)

@@ -151,7 +151,7 @@ class Checkpoint(NoCheckpoint):
             return None
         try:
             return _unpack(folder.read(names[-1]))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
             message = "%s: the checkpoint %s/%s cannot be read and is not used: %s"
             logger.warning(message, self._owner, folder.path, names[-1], error)
             return None

@@ -28,6 +28,9 @@ GOOD = {
     "tol": 0.0,
     "localSteps": 1,
     "safeguard": False,
+    "nInit": 4,
+    "emptyClusters": "reseed",
+    "checkpointDir": "hdfs:///checkpoints",
     "seed": -5,
     "initMode": "k-means||",
     "initSteps": 4,
@@ -63,6 +66,10 @@ BAD = [
     ("tol", "0"),
     ("localSteps", 0),
     ("safeguard", 1),
+    ("nInit", 0),
+    ("nInit", 1.5),
+    ("emptyClusters", "drop"),
+    ("checkpointDir", ""),
     ("seed", 2**64),
     ("seed", 1.5),
     ("initMode", "kmeans++"),
@@ -223,9 +230,10 @@ def test_explain_params_tells_meaning_range_and_values():
     assert "seed: Seed of all random draws" in text
 
 
-def test_the_model_shares_all_params_but_the_initial_centers():
+def test_the_model_shares_all_params_but_a_few_about_fitting():
     model = LocalKMeansModel([[0.0], [1.0]])
-    assert {param.name for param in model.params} == set(PARAMETERS) - {"initialCenters"}
+    only_to_fit = {"initialCenters", "nInit", "emptyClusters", "checkpointDir"}
+    assert {param.name for param in model.params} == set(PARAMETERS) - only_to_fit
     with pytest.raises(InvalidInputError, match=r"^LocalKMeansModel: parameter 'predictionCol'"):
         model.setPredictionCol("")
 
