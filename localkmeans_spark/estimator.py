@@ -67,6 +67,14 @@ class LocalKMeans(Estimator[LocalKMeansModel], FitParams, MLWritable, MLReadable
 
     ``localSteps=1`` is exactly the algorithm of MLlib and scikit-learn.
 
+    With ``nInit`` > 1 the first restart is the fit of ``nInit=1``. After each round, from the third
+    iteration on, the better half of the restarts stays, and of these only those whose cost is
+    within 5 % of the best; ``summary.restarts`` tells which were dropped, and when.
+
+    With ``checkpointDir`` a fit that was cut short goes on after its last complete round when it is
+    run again with the same parameters on the same rows in the same partitions, to the same bits. A
+    checkpoint of another fit is left alone, and a warning says so.
+
     References
     ----------
     Vardhan, Zhu, Ghosh, Mazumdar: LocalKMeans, Algorithms 1 and 2.
@@ -113,6 +121,15 @@ class LocalKMeans(Estimator[LocalKMeansModel], FitParams, MLWritable, MLReadable
     >>> kmeans = LocalKMeans(featuresCol="x", weightCol="w", initialCenters=[[0.0], [9.0]])
     >>> kmeans.fit(weighted).clusterCenters()
     [array([1.]), array([9.])]
+
+    Several restarts, and several values of ``k``, in the same passes over the rows:
+
+    >>> kmeans = LocalKMeans(nInit=3, seed=1)
+    >>> models = kmeans.fit(df, [{kmeans.k: 1}, {kmeans.k: 2}])
+    >>> [found.summary.trainingCost for found in models]
+    [131.0, 2.0]
+    >>> len(models[1].summary.restarts)
+    3
 
     Save and load, on any file system Spark can write to:
 

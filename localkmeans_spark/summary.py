@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pyspark.sql import DataFrame
 
-from localkmeans_spark.engine.record import FitRecord, RoundRecord
+from localkmeans_spark.engine.record import FitRecord, RestartRecord, RoundRecord
 from localkmeans_spark.errors import Fact, invalid
 
 if TYPE_CHECKING:
@@ -45,9 +45,11 @@ class LocalKMeansSummary:
 
     def __repr__(self) -> str:
         state = "converged" if self.converged else "not converged"
+        n_init = len(self.record.restarts)
+        restarts = f", best of {n_init} restarts" if n_init > 1 else ""
         return (
             f"LocalKMeansSummary: k={self.k}, trainingCost={self.trainingCost:.6g}, "
-            f"numIter={self.numIter}, numRounds={self.numRounds}, {state}"
+            f"numIter={self.numIter}, numRounds={self.numRounds}, {state}{restarts}"
         )
 
     @property
@@ -100,6 +102,13 @@ class LocalKMeansSummary:
         """One row for each round (see ``RoundRecord`` for the columns)."""
         columns = [column.name for column in fields(RoundRecord)]
         return pd.DataFrame([asdict(row) for row in self.record.rounds], columns=columns)
+
+    @property
+    def restarts(self) -> pd.DataFrame:
+        """One row for each restart (see ``RestartRecord`` for the columns)."""
+        columns = [column.name for column in fields(RestartRecord)]
+        table = pd.DataFrame([asdict(row) for row in self.record.restarts], columns=columns)
+        return table.astype({"dropped": "Int64"})  # whole numbers, though some are missing
 
     @property
     def predictions(self) -> DataFrame:

@@ -51,6 +51,16 @@ def test_fields_of_our_own(model):
     assert "trainingCost" in repr(summary)
 
 
+def test_restarts_are_told(blobs):
+    summary = LocalKMeans(k=6, seed=4, nInit=4).fit(blobs).summary
+    table = summary.restarts
+    assert len(table) == 4 and table["chosen"].sum() == 1
+    assert table.loc[table["chosen"], "inertia"].item() == summary.trainingCost
+    assert table["dropped"].isna().any() and (table["dropped"].dropna() >= 1).all()
+    assert "best of 4 restarts" in repr(summary)
+    assert summary.seed == table["seed"][0] == 4
+
+
 def test_renaming_the_models_columns_leaves_the_summary_alone(blobs):
     model = LocalKMeans(k=2, seed=1, maxIter=1).fit(blobs)
     model.setPredictionCol("later")
