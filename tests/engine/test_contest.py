@@ -25,7 +25,7 @@ def play(contest, bounds, disagreement=0.0):
     """One round in which the running restarts reach ``bounds``; return the places dropped."""
     for restart, bound in zip(contest.running, bounds, strict=True):
         order = restart.run.next_order()
-        found = Exchange(np.ones((1, 1)), 2 * bound, 1.0, 0.0, 0.0, disagreement, 0, bound)
+        found = Exchange(np.ones((1, 1)), 2 * bound, 1.0, 0.0, 0.0, disagreement, 0, bound=bound)
         restart.run.absorb(order, found, NO_TRAFFIC)
     return sorted(contest.restarts.index(item) for item in contest.drop_hopeless())
 
