@@ -69,7 +69,7 @@ class LocalKMeans(Estimator[LocalKMeansModel], FitParams, MLWritable, MLReadable
 
     With ``nInit`` > 1 the first restart is the fit of ``nInit=1``. After each round, from the third
     iteration on, the better half of the restarts stays, and of these only those whose cost is
-    within 5 % of the best; ``summary.restarts`` tells which were dropped, and when.
+    within 25 % of the best; ``summary.restarts`` tells which were dropped, and when.
 
     With ``checkpointDir`` a fit that was cut short goes on after its last complete round when it is
     run again with the same parameters on the same rows in the same partitions, to the same bits. A
@@ -127,7 +127,7 @@ class LocalKMeans(Estimator[LocalKMeansModel], FitParams, MLWritable, MLReadable
     >>> kmeans = LocalKMeans(nInit=3, seed=1)
     >>> models = kmeans.fit(df, [{kmeans.k: 1}, {kmeans.k: 2}])
     >>> [found.summary.trainingCost for found in models]
-    [131.0, 2.0]
+    [130.0, 2.0]
     >>> len(models[1].summary.restarts)
     3
 

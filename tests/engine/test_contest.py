@@ -52,7 +52,7 @@ def test_the_better_half_stays():
 
 def test_those_far_above_the_best_go_at_once():
     contest = contest_of(5)
-    assert play(contest, [106.0, 100.0, 105.1, 200.0, 104.9]) == [0, 2, 3]
+    assert play(contest, [126.0, 100.0, 125.1, 200.0, 124.9]) == [0, 2, 3]
 
 
 def test_equal_restarts_are_dropped_from_the_last():
