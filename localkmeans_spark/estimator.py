@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyspark import keyword_only
@@ -23,11 +20,10 @@ from localkmeans_spark.fit_multiple import SharedFits
 from localkmeans_spark.model import LocalKMeansModel
 from localkmeans_spark.params import parameter_docs
 from localkmeans_spark.persistence import EstimatorReader, EstimatorWriter
+from localkmeans_spark.visible_log import visible_log
 
 if TYPE_CHECKING:
     from pyspark.ml._typing import ParamMap
-
-logger = logging.getLogger("localkmeans_spark")
 
 
 class LocalKMeans(Estimator[LocalKMeansModel], FitParams, MLWritable, MLReadable["LocalKMeans"]):
@@ -194,7 +190,7 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
 
     def _fit(self, dataset: DataFrame) -> LocalKMeansModel:
         config = self._fit_config()
-        with _visible_log(self.getVerbose()):
+        with visible_log(self.getVerbose()):
             result = fit(dataset, config)
         return self._model(result, dataset)
 
@@ -223,7 +219,7 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
         configs = [estimator._fit_config() for estimator in estimators]
 
         def fit_group(members: list[int]) -> list[LocalKMeansModel]:
-            with _visible_log(any(estimators[i].getVerbose() for i in members)):
+            with visible_log(any(estimators[i].getVerbose() for i in members)):
                 results = fit_many(dataset, [configs[i] for i in members])
             return [
                 estimators[i]._model(result, dataset)
@@ -304,23 +300,3 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
 
 
 LocalKMeans.__doc__ = (LocalKMeans.__doc__ or "").replace("{parameters}", parameter_docs())
-
-
-@contextmanager
-def _visible_log(verbose: bool) -> Iterator[None]:
-    """Let the library's progress lines through; to stderr unless the program logs elsewhere."""
-    if not verbose:
-        yield
-        return
-    level = logger.level
-    handler = None if logger.hasHandlers() else logging.StreamHandler(sys.stderr)
-    if handler is not None:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
-        logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-        if handler is not None:
-            logger.removeHandler(handler)

@@ -10,22 +10,21 @@ holds one JSON text and the centers as arrays (no pickle); it is written aside a
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import logging
 import zipfile
 from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from pyspark.sql import SparkSession
 
-from localkmeans_spark._version import __version__
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.contest import Contest
 from localkmeans_spark.engine.data_summary import DataSummary
+from localkmeans_spark.engine.fingerprint import differences, digest, fingerprint
 from localkmeans_spark.engine.hadoop_folder import HadoopFolder
 from localkmeans_spark.errors import invalid
 
@@ -33,7 +32,6 @@ logger = logging.getLogger("localkmeans_spark")
 
 _FORMAT = 1
 _PREFIX = "localkmeans-"
-_NOT_IN_FINGERPRINT = {"on_round", "checkpoint_dir", "owner"}
 
 
 class NoCheckpoint:
@@ -90,7 +88,7 @@ class Checkpoint(NoCheckpoint):
     def resume(self, configs: Sequence[FitConfig], data: DataSummary) -> list[Contest] | None:
         """Return the fits as they stood after their last round; None to begin."""
         self._fingerprint = fingerprint(configs, data)
-        name = _PREFIX + _digest(json.dumps(self._fingerprint).encode())
+        name = _PREFIX + digest(json.dumps(self._fingerprint).encode())
         self._folder = self._parent.child(name)
         found = self._newest(self._folder)
         if found is None:
@@ -165,64 +163,10 @@ class Checkpoint(NoCheckpoint):
             found = self._newest(folder)
             if found is None:
                 continue
-            reasons = "; ".join(_differences(found[0]["fingerprint"], self._fingerprint))
+            reasons = "; ".join(differences(found[0]["fingerprint"], self._fingerprint))
             message = "%s: the checkpoint in %s is of another fit and is not used (%s)"
             logger.warning(message, self._owner, folder.path, reasons)
             return
-
-
-def fingerprint(configs: Sequence[FitConfig], data: DataSummary) -> dict[str, Any]:
-    """Return what must be the same for a checkpoint to be taken up, as JSON-ready values."""
-    rows = hashlib.sha256()
-    for item in data.statistics:
-        numbers = [item.machine, item.n_points, item.sum_weights, item.sum_sq]
-        for values in (np.array(numbers), item.sums, item.largest, item.origin):
-            rows.update(np.ascontiguousarray(values).tobytes())
-    return {
-        "version": __version__,
-        "n_points": data.n_points,
-        "n_features": data.n_features,
-        "n_partitions": len(data.statistics),
-        "rows": rows.hexdigest()[:16],
-        "fits": [_parameters(config) for config in configs],
-    }
-
-
-def _parameters(config: FitConfig) -> dict[str, Any]:
-    values = {
-        item.name: getattr(config, item.name)
-        for item in fields(config)
-        if item.name not in _NOT_IN_FINGERPRINT
-    }
-    if not config.seed_given:
-        del values["seed"]  # any will do: the checkpoint's
-    if config.initial_centers is not None:
-        values["initial_centers"] = _digest(np.asarray(config.initial_centers).tobytes())
-    values["data"] = asdict(config.data)
-    return json.loads(json.dumps(values))
-
-
-def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
-    found = [
-        f"{name}: {theirs.get(name)}, now {ours[name]}"
-        for name in ("version", "n_points", "n_features", "n_partitions")
-        if theirs.get(name) != ours[name]
-    ]
-    if not found and theirs["rows"] != ours["rows"]:
-        found.append("other rows, or rows in another order")
-    if len(theirs["fits"]) != len(ours["fits"]):
-        return [*found, f"{len(theirs['fits'])} fits side by side, now {len(ours['fits'])}"]
-    for before, now in zip(theirs["fits"], ours["fits"], strict=True):
-        found += [
-            f"{name}: {before.get(name)}, now {now.get(name)}"
-            for name in sorted(before.keys() | now.keys())
-            if before.get(name) != now.get(name)
-        ]
-    return found
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def _arrays_of(
