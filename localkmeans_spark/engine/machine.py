@@ -20,11 +20,12 @@ from localkmeans_spark.engine.aggregate import (
     TimedRows,
 )
 from localkmeans_spark.engine.block_format import StoredBlock, decode
-from localkmeans_spark.kernel import draws
+from localkmeans_spark.kernel import draws, sparse
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.exact_sum import to_grid
 from localkmeans_spark.kernel.lloyd import Block, lloyd_step, means_or_kept
 from localkmeans_spark.kernel.local_steps import local_phase
+from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,11 @@ def describe(machine: Machine, seed: int) -> Statistics:
     n_features = machine.stored[-1].block.x.shape[1]
     sums, largest = np.zeros(n_features), np.zeros(n_features)
     for x, weight in blocks:
+        if isinstance(x, SparseRows):
+            of_block = sparse.column_summary(x, weight)
+            sums += of_block[0]
+            np.maximum(largest, of_block[1], out=largest)
+            continue
         wide = x.astype(np.float64, copy=False)
         sums += wide.sum(axis=0) if weight is None else weight @ wide
         np.maximum(largest, np.maximum(wide.max(axis=0), -wide.min(axis=0)), out=largest)
@@ -215,7 +221,8 @@ def assign(machine: Machine, order: CentersOrder) -> Assignment:
     sizes = np.zeros(k, dtype=np.int64)
     weights, inertia = np.zeros(k), np.zeros(k)
     for x, weight in machine.blocks:
-        labels, sq_distances = exact_nearest(x, centers)
+        find = sparse.exact_nearest if isinstance(x, SparseRows) else exact_nearest
+        labels, sq_distances = find(x, centers)
         sizes += np.bincount(labels, minlength=k)
         weights += np.bincount(labels, weights=weight, minlength=k)
         weighted = sq_distances if weight is None else sq_distances * weight

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
+from localkmeans_spark.kernel import sparse
+from localkmeans_spark.kernel.chunks import rows_made_dense, rows_per_chunk, slices
+from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 
 def exact_nearest(x: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -83,13 +85,13 @@ def sq_distance_to(x: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np
 
 
 def assign_rows(
-    x: np.ndarray, centers: np.ndarray, origin: np.ndarray, dtype: str
+    x: np.ndarray | SparseRows, centers: np.ndarray, origin: np.ndarray, dtype: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Label raw rows exactly as the fit labelled them.
 
     Parameters
     ----------
-    x : ndarray of shape (n, n_features), any real dtype
+    x : ndarray of shape (n, n_features), any real dtype, or SparseRows
         Raw rows, finite.
     centers : ndarray of shape (k, n_features), float64
     origin : ndarray of shape (n_features,), float64
@@ -103,7 +105,15 @@ def assign_rows(
         Ties go to the lowest index.
     sq_distances : ndarray of shape (n,), float64
     """
-    return exact_nearest(to_frame(x, origin, dtype), centers - origin)
+    if not isinstance(x, SparseRows):
+        return exact_nearest(to_frame(x, origin, dtype), centers - origin)
+    if sparse.prefers_sparse(x) and not origin.any():
+        return sparse.exact_nearest(x.astype(dtype), centers)
+    labels, sq_distances = np.empty(len(x), dtype=np.int32), np.empty(len(x))
+    for rows in slices(len(x), rows_made_dense(x.shape[1])):
+        dense = to_frame(x[rows].toarray(), origin, dtype)
+        labels[rows], sq_distances[rows] = exact_nearest(dense, centers - origin)
+    return labels, sq_distances
 
 
 def to_frame(x: np.ndarray, origin: np.ndarray, dtype: str) -> np.ndarray:

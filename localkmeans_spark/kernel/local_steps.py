@@ -22,6 +22,7 @@ from localkmeans_spark.kernel.lloyd import (
     means_or_kept,
 )
 from localkmeans_spark.kernel.nearest import Scorer
+from localkmeans_spark.kernel.plain_steps import PlainSteps, wants_plain_steps
 
 # Products of fewer multiplications a row than this cost less than keeping bounds.
 _MIN_PRODUCT = 2048
@@ -67,7 +68,11 @@ def local_phase(
     -----
     The inertia comes from the sums of the first step, at no extra pass. Runs on: executor.
     """
-    assignment = _Assignment(blocks, centers, settled and local_steps > 1)
+    assignment: PlainSteps | _Assignment
+    if wants_plain_steps(blocks):
+        assignment = PlainSteps(blocks, centers)
+    else:
+        assignment = _Assignment(blocks, centers, settled and local_steps > 1)
     inertia = inertia_from_sums(assignment.sums, assignment.weights, centers, sum_sq)
     for step in range(2, local_steps + 1):
         moved = means_or_kept(assignment.sums, assignment.weights, assignment.centers)
