@@ -24,14 +24,19 @@ def prefers_sparse(x: SparseRows) -> bool:
     return n_features >= 64 and len(x.values) * 10 <= n * n_features
 
 
-def _used_columns(x: SparseRows) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns with entries, ascending, and the place of each entry among them."""
+def _narrowed(x: SparseRows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the centers at the columns that rows use, and the place of each entry among them.
+
+    A few rows use few columns: then nothing as large as the centers is made. All centers, as they
+    are, when most columns are used.
+    """
     is_used = np.zeros(x.n_features, dtype=bool)
     is_used[x.indices] = True
     used = np.flatnonzero(is_used)
-    if len(used) == x.n_features:
-        return used, x.indices
-    return used, (np.cumsum(is_used, dtype=np.int32) - np.int32(1))[x.indices]
+    if 4 * len(used) > x.n_features:
+        return centers, x.indices
+    place = (np.cumsum(is_used, dtype=np.int32) - np.int32(1))[x.indices]
+    return np.take(centers, used, axis=1), place
 
 
 def _label(
@@ -78,9 +83,9 @@ def nearest(x: SparseRows, centers: np.ndarray) -> np.ndarray:
     Costs k multiplications a stored entry, and memory for the columns that these rows use, times
     k. Runs on: executor.
     """
-    used, place = _used_columns(x)
+    narrow, place = _narrowed(x, centers)
     sq_norms = np.einsum("kd,kd->k", centers, centers)
-    return _label(x, np.take(centers, used, axis=1), place, sq_norms, x.dtype)
+    return _label(x, narrow, place, sq_norms, x.dtype)
 
 
 def add_step(
@@ -129,8 +134,7 @@ def exact_nearest(x: SparseRows, centers: np.ndarray) -> tuple[np.ndarray, np.nd
     sq_distances : ndarray of shape (n,), float64
         See :func:`sq_distance_to`.
     """
-    used, place = _used_columns(x)
-    narrow = np.take(centers, used, axis=1)
+    narrow, place = _narrowed(x, centers)
     grid, sq_norms = _exact_sq_norms(centers)
     labels = _label(x, narrow, place, sq_norms, np.dtype(np.float64))
     return labels, _sq_distances(x, narrow, place, grid, sq_norms, labels)
@@ -143,9 +147,9 @@ def sq_distance_to(x: SparseRows, centers: np.ndarray, labels: np.ndarray) -> np
     Squares are rounded to a grid on which that difference is exact: the result is never
     negative, 0 for a row that equals its center, and off by at most n_features * 1e-16 * ||c||**2.
     """
-    used, place = _used_columns(x)
+    narrow, place = _narrowed(x, centers)
     grid, sq_norms = _exact_sq_norms(centers)
-    return _sq_distances(x, np.take(centers, used, axis=1), place, grid, sq_norms, labels)
+    return _sq_distances(x, narrow, place, grid, sq_norms, labels)
 
 
 def _exact_sq_norms(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
