@@ -171,7 +171,8 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
         config = self._fit_config()
         with _visible_log(self.getVerbose()):
             result = fit(dataset, config)
-        model = LocalKMeansModel(result.centers, result.origin, result.record.dtype)
+        measure = result.record.distance_measure
+        model = LocalKMeansModel(result.centers, result.origin, result.record.dtype, measure)
         model._resetUid(self.uid)
         self._copyValues(model)
         model._set(seed=config.seed)
@@ -193,6 +194,15 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
                 f"an array of k={k} rows",
                 Fact(f"an array of shape {centers.shape}"),
                 "Give one row for each cluster, or leave k unset.",
+            )
+        is_cosine = self.getDistanceMeasure() == "cosine"
+        if centers is not None and is_cosine and not centers.any(axis=1).all():
+            raise invalid(
+                "LocalKMeans",
+                "parameter 'initialCenters'",
+                "free of rows of zeros with distanceMeasure='cosine'",
+                Fact(f"{int((~centers.any(axis=1)).sum())} of {len(centers)} rows of zeros"),
+                "A row of zeros has no direction: leave it out.",
             )
         seed = self.getSeed()
         # Short enough to type again. The generators want seeds >= 0; MLlib takes negative ones.
@@ -216,6 +226,7 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
                 num_partitions=self.getNumPartitions(),
                 dtype=self.getDtype(),
                 handle_invalid=self.getHandleInvalid(),
+                distance_measure=self.getDistanceMeasure(),
             ),
         )
 

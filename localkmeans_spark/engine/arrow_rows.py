@@ -56,6 +56,18 @@ def read_features(column: pa.Array, kind: str, n_features: int | None) -> RowBat
     return _read_lists(column, valid, n_features)
 
 
+def row_lengths(column: pa.Array, kind: str) -> np.ndarray:
+    """Return the number of features of each row that is not null."""
+    if kind == "columns":
+        return np.full(len(column), column.type.num_fields)
+    valid = _valid(column)
+    if kind == "array":
+        return np.diff(_offsets(column)[0])[valid]
+    is_dense = np.nan_to_num(_numbers(column.field("type"))).astype(bool)
+    sizes = np.nan_to_num(_numbers(column.field("size"))).astype(np.int64)
+    return np.where(is_dense, np.diff(_offsets(column.field("values"))[0]), sizes)[valid]
+
+
 def _numbers(array: pa.Array) -> np.ndarray:
     """Numbers of an Arrow array; nulls become NaN."""
     return array.to_numpy(zero_copy_only=False)

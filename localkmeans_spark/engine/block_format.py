@@ -1,6 +1,6 @@
 """How a block of rows travels between the JVM and the Python workers: raw bytes, no pickling.
 
-Layout: nine int64 (:data:`_HEADER`), the machine's origin (n_features float64), sums of
+Layout: eleven int64 (:data:`_HEADER`), the machine's origin (n_features float64), sums of
 weights and of weighted squares (2 float64), padding to 64 bytes, weights (n float64, if any), x.
 Sparse rows (``n_stored`` >= 0) have no origin; theirs is 0. In place of x they have indptr (n + 1
 int32), indices (int32), padding to 8 bytes, values. Reading makes views of the received bytes,
@@ -18,7 +18,7 @@ from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 _HEADER = (
     "machine", "n", "n_features", "is_float64", "is_weighted",
-    "n_stored", "invalid_features", "invalid_weights", "wrong_length",
+    "n_stored", "is_unit", "invalid_features", "invalid_weights", "wrong_length", "zero_rows",
 )  # fmt: skip
 _ALIGN = 64
 
@@ -39,6 +39,10 @@ class StoredBlock(NamedTuple):
     invalid_features, invalid_weights, wrong_length : int
         Rows left out since the machine's previous block: null, NaN or infinite features; null,
         NaN, infinite or negative weights; another number of features than the first row.
+    zero_rows : int
+        Rows of zeros left out because they have no direction.
+    is_unit : bool
+        Whether rows were scaled to length 1 (cosine distance); their origin is 0 then.
     """
 
     machine: int
@@ -49,6 +53,8 @@ class StoredBlock(NamedTuple):
     invalid_features: int
     invalid_weights: int
     wrong_length: int
+    zero_rows: int = 0
+    is_unit: bool = False
 
 
 def encode(stored: StoredBlock) -> bytes:
@@ -58,8 +64,9 @@ def encode(stored: StoredBlock) -> bytes:
     header = np.array(
         [
             stored.machine, len(x), x.shape[1], x.dtype == np.float64, weight is not None,
-            len(x.values) if is_sparse else -1,
+            len(x.values) if is_sparse else -1, stored.is_unit,
             stored.invalid_features, stored.invalid_weights, stored.wrong_length,
+            stored.zero_rows,
         ],
         dtype=np.int64,
     )  # fmt: skip
@@ -79,7 +86,7 @@ def encode(stored: StoredBlock) -> bytes:
 
 def decode(data: bytes | np.ndarray) -> StoredBlock:
     """Read a block back; its arrays are read-only views of ``data``."""
-    machine, n, n_features, is_float64, is_weighted, n_stored, *invalid = (
+    machine, n, n_features, is_float64, is_weighted, n_stored, is_unit, *counts = (
         int(value) for value in np.frombuffer(data, dtype=np.int64, count=len(_HEADER))
     )
     offset = 8 * len(_HEADER)
@@ -104,4 +111,5 @@ def decode(data: bytes | np.ndarray) -> StoredBlock:
         offset += places.nbytes + -places.nbytes % 8
         values = np.frombuffer(data, dtype=dtype, count=n_stored, offset=offset)
         block = Block(SparseRows(places[: n + 1], places[n + 1 :], values, n_features), weight)
-    return StoredBlock(machine, block, origin, float(sum_weights), float(sum_sq), *invalid)
+    sums = float(sum_weights), float(sum_sq)
+    return StoredBlock(machine, block, origin, *sums, *counts, is_unit=bool(is_unit))  # type: ignore[misc,arg-type]

@@ -195,7 +195,13 @@ def _block_rdd(df: DataFrame, config: FitConfig) -> RDD:
     columns = ingest_columns(df, data, config.owner)
     if columns.n_features is not None:
         check_centers_fit(df.sparkSession, config.k, columns.n_features, config.owner)
-    plan = IngestPlan(columns.kind, columns.n_features, data.weight_col is not None, data.dtype)
+    plan = IngestPlan(
+        columns.kind,
+        columns.n_features,
+        data.weight_col is not None,
+        data.dtype,
+        data.distance_measure == "cosine",
+    )
     selected = df.select(*columns.selected)
     if data.num_partitions is not None:
         selected = selected.repartition(data.num_partitions)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
-from pyspark.ml.functions import vector_to_array
 from pyspark.ml.linalg import VectorUDT
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -61,26 +60,6 @@ def ingest_columns(df: DataFrame, config: DataConfig, owner: str) -> IngestColum
             raise _wrong_type(owner, config.weight_col, "weightCol", "numeric", field.dataType)
         selected.append(_column(df, config.weight_col).cast("double").alias(_WEIGHT))
     return IngestColumns(selected, kind, n_features)
-
-
-def features_array(df: DataFrame, config: DataConfig, owner: str) -> Column:
-    """Return the features as one array column of doubles or floats, null where the row is null.
-
-    Raises
-    ------
-    InvalidInputError
-        As :func:`ingest_columns`.
-    """
-    if config.features_cols:
-        _features(df, config, owner)
-        columns = [_column(df, name).cast("double") for name in config.features_cols]
-        return F.array(*columns)
-    field = resolve(df, config.features_col, "featuresCol", owner)
-    column = _column(df, config.features_col)
-    if isinstance(field.dataType, VectorUDT):
-        # vector_to_array fails on null; `when` evaluates it only where there is a vector.
-        return F.when(column.isNotNull(), vector_to_array(column))
-    return _features(df, config, owner)[0]
 
 
 def _features(df: DataFrame, config: DataConfig, owner: str) -> tuple[Column, str, int | None]:

@@ -180,4 +180,5 @@ def _record(
         seconds=dict(clock.seconds),
         rounds=list(run.rounds),
         warnings=warnings,
+        distance_measure=config.data.distance_measure,
     )

@@ -16,6 +16,7 @@ from localkmeans_spark.kernel.chunks import rows_made_dense, slices
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse import prefers_sparse
 from localkmeans_spark.kernel.sparse_rows import SparseRows, concatenate, finite_rows, from_dense
+from localkmeans_spark.kernel.spherical import unit_rows
 
 BLOCK_BYTES = 5 << 20
 BLOCK_SCHEMA = "block binary"
@@ -33,12 +34,15 @@ class IngestPlan(NamedTuple):
     n_features : int or None
     is_weighted : bool
     dtype : str
+    is_cosine : bool
+        Scale rows to length 1.
     """
 
     kind: str
     n_features: int | None
     is_weighted: bool
     dtype: str
+    is_cosine: bool = False
 
 
 def encode_partition(
@@ -79,7 +83,7 @@ class _BlockBuilder:
         self._rows: list[Any] = []
         self._weights: list[np.ndarray] = []
         self._pending = 0
-        self._invalid_features = self._invalid_weights = self._wrong_length = 0
+        self._forget_counts()
 
     def add(self, batch: pa.RecordBatch) -> Iterator[bytes]:
         """Take a batch; yield the blocks that it fills."""
@@ -105,7 +109,9 @@ class _BlockBuilder:
             per_block = max(1, BLOCK_BYTES * len(x) // x.nbytes)
         else:
             if self._origin is None:
-                self._origin = origin_of(x[:_ORIGIN_ROWS])
+                # Unit vectors lie around 0, and cosine needs their origin there.
+                is_unit = self._plan.is_cosine
+                self._origin = np.zeros(x.shape[1]) if is_unit else origin_of(x[:_ORIGIN_ROWS])
             x = to_frame(x, self._origin, self._plan.dtype)
             per_block = max(1, BLOCK_BYTES // (x.itemsize * max(1, x.shape[1])))
         start = 0
@@ -119,9 +125,13 @@ class _BlockBuilder:
             if self._pending >= per_block:
                 yield self._flush()
 
+    def _forget_counts(self) -> None:
+        self._invalid_features = self._invalid_weights = self._wrong_length = self._zero_rows = 0
+
     def finish(self) -> Iterator[bytes]:
         """Yield what is left: a last block, or an empty one that carries counts."""
-        if self._pending or self._invalid_features or self._invalid_weights or self._wrong_length:
+        counts = self._invalid_features, self._invalid_weights, self._wrong_length, self._zero_rows
+        if self._pending or any(counts):
             yield self._flush()
 
     def _usable(self, rows: RowBatch, batch: pa.RecordBatch) -> tuple[Any, np.ndarray | None]:
@@ -130,6 +140,11 @@ class _BlockBuilder:
         fine = finite_rows(x)
         if fine is not None:
             self._invalid_features += int((~fine).sum())
+        if self._plan.is_cosine:
+            x, is_zero = unit_rows(x)
+            if is_zero is not None:
+                self._zero_rows += int(is_zero.sum())
+                fine = ~is_zero if fine is None else fine & ~is_zero
         if self._plan.is_weighted:
             weight = batch.column(1).to_numpy(zero_copy_only=False)[rows.kept].astype(np.float64)
             bad = ~(np.isfinite(weight) & (weight >= 0))
@@ -158,9 +173,11 @@ class _BlockBuilder:
             invalid_features=self._invalid_features,
             invalid_weights=self._invalid_weights,
             wrong_length=self._wrong_length,
+            zero_rows=self._zero_rows,
+            is_unit=self._plan.is_cosine,
         )
         self._rows, self._weights, self._pending = [], [], 0
-        self._invalid_features = self._invalid_weights = self._wrong_length = 0
+        self._forget_counts()
         return encode(stored)
 
 

@@ -107,6 +107,9 @@ class FitRecord:
     rounds : list of RoundRecord
     warnings : list of str
         What the user was warned of.
+    distance_measure : str
+        ``"euclidean"``, or ``"cosine"``: then inertia, shifts and drifts are sums and sizes of
+        cosine distances, 1 - cos.
     """
 
     k_requested: int
@@ -136,6 +139,7 @@ class FitRecord:
     seconds: dict[str, float]
     rounds: list[RoundRecord] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    distance_measure: str = "euclidean"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as nested plain Python values (JSON-ready)."""

@@ -62,7 +62,10 @@ class SparkMachines:
         summaries, n_tasks = self._blocks.run(
             machine.local_round, payload, merge_rounds, description, nbytes
         )
-        found = [exchange(s, c) for s, c in zip(summaries, centers, strict=True)]
+        found = [
+            exchange(s, c, self.data.frame.unit_about)
+            for s, c in zip(summaries, centers, strict=True)
+        ]
         traffic = Traffic(
             bytes_down=nbytes * self._n_executors,
             bytes_up=nbytes * n_tasks + sum(s.nbytes - s.sums.nbytes for s in summaries),

@@ -7,7 +7,7 @@ bytes a row) live for one round.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -41,6 +41,7 @@ def local_phase(
     local_steps: int,
     sum_sq: float,
     settled: bool = False,
+    update: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = means_or_kept,
 ) -> LocalPhase:
     """Run the local steps of one round on one machine (Algorithm 1, Machine(i)).
 
@@ -59,6 +60,8 @@ def local_phase(
     settled : bool
         Whether the centers come from Lloyd steps already, so that most rows will stay where the
         first step puts them. Says when bounds begin to pay; changes no result.
+    update : callable (sums, weights, centers) -> centers
+        ``means_or_kept``, or ``spherical.directions_or_kept`` for cosine distance.
 
     Returns
     -------
@@ -75,7 +78,7 @@ def local_phase(
         assignment = _Assignment(blocks, centers, settled and local_steps > 1)
     inertia = inertia_from_sums(assignment.sums, assignment.weights, centers, sum_sq)
     for step in range(2, local_steps + 1):
-        moved = means_or_kept(assignment.sums, assignment.weights, assignment.centers)
+        moved = update(assignment.sums, assignment.weights, assignment.centers)
         if np.array_equal(moved, assignment.centers):
             break  # a local fixed point: every further step would repeat this one
         assignment.step(moved, steps_left=local_steps - step)
