@@ -76,13 +76,28 @@ def _features(df: DataFrame, config: DataConfig, owner: str) -> tuple[Column, st
     column = _column(df, name)
     if isinstance(field.dataType, VectorUDT):
         size = field.metadata.get("ml_attr", {}).get("num_attrs")
-        return F.unwrap_udt(column), "vector", size
+        return _vector_parts(column), "vector", size
     if isinstance(field.dataType, ArrayType) and _is_number(field.dataType.elementType):
         # Arrow hands float arrays over as they are; every other number becomes a double.
         element = field.dataType.elementType
         target = "float" if isinstance(element, FloatType) else "double"
         return column.cast(f"array<{target}>"), "array", None
     raise _wrong_type(owner, name, "featuresCol", _ACCEPTED, field.dataType)
+
+
+def _vector_parts(column: Column) -> Column:
+    """Return a vector's struct without null indices.
+
+    Spark's Arrow writer takes time quadratic in the batch for arrays that are null in every row,
+    as the indices of dense vectors are; empty arrays cost nothing.
+    """
+    parts = F.unwrap_udt(column)
+    indices = F.coalesce(parts["indices"], F.array().cast("array<int>"))
+    fields = [
+        indices.alias(name) if name == "indices" else parts[name].alias(name)
+        for name in ("type", "size", "indices", "values")
+    ]
+    return F.when(column.isNotNull(), F.struct(*fields))
 
 
 def resolve(df: DataFrame, name: str, parameter: str, owner: str) -> StructField:

@@ -8,6 +8,7 @@ import numpy as np
 
 from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
+from localkmeans_spark.kernel.differences import decide, score_rounding, sq_distance_to
 from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 
@@ -51,9 +52,7 @@ def _labeller(centers: np.ndarray, dtype: np.dtype) -> Callable[[np.ndarray], np
     sq_norms = np.einsum("kd,kd->k", centers, centers)
     half_sq_norms = (0.5 * sq_norms).astype(dtype)
     transposed = np.ascontiguousarray(centers.T, dtype=dtype)
-    # Rounding of a score: sqrt(d) products of size |x||c| plus the norm's own rounding. 4 is
-    # generous; a row flagged for nothing only costs a few more differences.
-    unit = (4.0 * np.sqrt(n_features) + 8.0) * float(np.finfo(dtype).eps)
+    unit = score_rounding(n_features, dtype)
     largest = float(np.sqrt(sq_norms.max()))
 
     def label(x: np.ndarray) -> np.ndarray:
@@ -75,41 +74,11 @@ def _labeller(centers: np.ndarray, dtype: np.dtype) -> Callable[[np.ndarray], np
             flat[at] = best
             close = ~(scores[several] < least[several, None])
             few = close.argmax(axis=1).astype(np.int32)
-            _decide(x[several], centers, close, few)
+            decide(x[several], centers, close, few)
             labels[several] = few
         return labels
 
     return label
-
-
-def _decide(x: np.ndarray, centers: np.ndarray, close: np.ndarray, labels: np.ndarray) -> None:
-    """Settle rows with several close centers by float64 distances; writes ``labels``."""
-    several = np.flatnonzero(close.sum(axis=1) > 1)
-    # A few MB of index pairs and of differences at a time, even if every center is close.
-    step = max(1, (4 << 20) // (32 * max(x.shape[1], len(centers))))
-    for some in slices(len(several), step):
-        rows = several[some]
-        row, cluster = np.nonzero(close[rows])
-        starts = np.searchsorted(row, np.arange(len(rows)))
-        sq = np.concatenate(
-            [
-                sq_distance_to(x[rows[row[pairs]]], centers, cluster[pairs])
-                for pairs in slices(len(row), 4 * step)
-            ]
-        )
-        smallest = np.minimum.reduceat(sq, starts)
-        # The first pair of a row that reaches the minimum: clusters ascend within a row.
-        winners = np.flatnonzero(sq == smallest[row])
-        first = winners[np.searchsorted(row[winners], np.arange(len(rows)))]
-        labels[rows] = cluster[first]
-
-
-def sq_distance_to(x: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return ``||x_n - centers[labels_n]||**2`` by float64 differences, shape (n,), float64."""
-    difference = x.astype(np.float64)
-    difference -= centers[labels]
-    difference *= difference
-    return difference.sum(axis=1)
 
 
 def assign_rows(

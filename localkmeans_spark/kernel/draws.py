@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from localkmeans_spark.kernel import sparse
-from localkmeans_spark.kernel.assign import sq_distance_to
 from localkmeans_spark.kernel.chunks import rows_per_sum, slices
+from localkmeans_spark.kernel.differences import sq_distance_to
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.nearest import Scorer
 from localkmeans_spark.kernel.sparse_rows import SparseRows, concatenate

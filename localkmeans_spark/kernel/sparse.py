@@ -6,10 +6,13 @@ therefore costs digits here that it does not cost as dense rows; sparse columns 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.sparse import csr_array
 
-from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
+from localkmeans_spark.kernel.chunks import rows_made_dense, rows_per_chunk, slices
+from localkmeans_spark.kernel.differences import decide, score_rounding
 from localkmeans_spark.kernel.exact_sum import grid_for, to_grid
 from localkmeans_spark.kernel.sparse_rows import SparseRows
 
@@ -39,14 +42,11 @@ def _narrowed(x: SparseRows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return np.take(centers, used, axis=1), place
 
 
-def _label(
+def _scores(
     x: SparseRows, narrow: np.ndarray, place: np.ndarray, sq_norms: np.ndarray, dtype: np.dtype
-) -> np.ndarray:
-    """Label rows by the largest ``x.c - ||c||**2 / 2``; ``narrow`` has the used columns only."""
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield ``x.c - ||c||**2 / 2`` chunk by chunk; ``narrow`` has the used columns only."""
     n, k = len(x), len(narrow)
-    labels = np.zeros(n, dtype=np.int32)
-    if k == 1:
-        return labels
     half_sq_norms = (0.5 * sq_norms).astype(dtype)
     transposed = np.ascontiguousarray(narrow.T, dtype=dtype)
     values = x.values.astype(dtype, copy=False)
@@ -60,8 +60,7 @@ def _label(
         )
         scores = part @ transposed
         scores -= half_sq_norms
-        labels[rows] = scores.argmax(axis=1)
-    return labels
+        yield rows, scores
 
 
 def nearest(x: SparseRows, centers: np.ndarray) -> np.ndarray:
@@ -83,9 +82,13 @@ def nearest(x: SparseRows, centers: np.ndarray) -> np.ndarray:
     Costs k multiplications a stored entry, and memory for the columns that these rows use, times
     k. Runs on: executor.
     """
-    narrow, place = _narrowed(x, centers)
-    sq_norms = np.einsum("kd,kd->k", centers, centers)
-    return _label(x, narrow, place, sq_norms, x.dtype)
+    labels = np.zeros(len(x), dtype=np.int32)
+    if len(centers) > 1:
+        narrow, place = _narrowed(x, centers)
+        sq_norms = np.einsum("kd,kd->k", centers, centers)
+        for rows, scores in _scores(x, narrow, place, sq_norms, x.dtype):
+            labels[rows] = scores.argmax(axis=1)
+    return labels
 
 
 def add_step(
@@ -120,7 +123,9 @@ def add_step(
 def exact_nearest(x: SparseRows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each row's nearest center and squared distance, computed in float64.
 
-    A row's label and distance depend on the row and the centers alone.
+    A row's label depends on the row and the centers alone, and is that of the same row stored
+    dense: rows whose runner-up is within rounding are made dense, a few at a time, and settled by
+    the same differences.
 
     Parameters
     ----------
@@ -136,8 +141,26 @@ def exact_nearest(x: SparseRows, centers: np.ndarray) -> tuple[np.ndarray, np.nd
     """
     narrow, place = _narrowed(x, centers)
     grid, sq_norms = _exact_sq_norms(centers)
-    labels = _label(x, narrow, place, sq_norms, np.dtype(np.float64))
+    labels = np.zeros(len(x), dtype=np.int32)
+    if len(centers) > 1:
+        norms, largest = np.sqrt(x.sq_norms()), float(np.sqrt(sq_norms.max()))
+        slack = score_rounding(x.n_features, np.dtype(np.float64)) * largest * (norms + largest)
+        for rows, scores in _scores(x, narrow, place, sq_norms, np.dtype(np.float64)):
+            labels[rows] = scores.argmax(axis=1)
+            least = scores.max(axis=1) - slack[rows]
+            close = ~(scores < least[:, None])
+            _settle(x[rows], centers, close, labels[rows])
     return labels, _sq_distances(x, narrow, place, grid, sq_norms, labels)
+
+
+def _settle(x: SparseRows, centers: np.ndarray, close: np.ndarray, labels: np.ndarray) -> None:
+    """Settle the rows with several close centers; writes ``labels``."""
+    several = np.flatnonzero(close.sum(axis=1) > 1)
+    for some in slices(len(several), rows_made_dense(x.n_features)):
+        rows = several[some]
+        few = labels[rows]
+        decide(x[rows], centers, close[rows], few)
+        labels[rows] = few
 
 
 def sq_distance_to(x: SparseRows, centers: np.ndarray, labels: np.ndarray) -> np.ndarray:

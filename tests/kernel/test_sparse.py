@@ -84,6 +84,18 @@ def test_a_rows_label_does_not_depend_on_the_rows_around_it():
     np.testing.assert_array_equal(together, alone)
 
 
+def test_ties_are_settled_as_for_dense_rows():
+    # Binary rows and centers of equal length: rounding of the norms alone would decide.
+    rng = np.random.default_rng(10)
+    x = (rng.random((300, 70)) < 0.05).astype(float)
+    first = (rng.random((1, 70)) < 0.5) / 3.0
+    centers = np.concatenate([rng.permutation(first[0])[None] for _ in range(12)])
+    dense, _ = exact_nearest(x, centers)
+    np.testing.assert_array_equal(sparse.exact_nearest(from_dense(x), centers)[0], dense)
+    tied = np.sort(x @ centers.T, axis=1)
+    assert (tied[:, -1] - tied[:, -2] < 1e-12).sum() > 50
+
+
 def test_far_center_and_far_column_stay_accurate():
     rows = from_dense(np.array([[0.0, 1e6, 0], [0, 1e6 + 1, 0]]))
     _, sq_distances = sparse.exact_nearest(rows, np.array([[0.0, 1e6, 0.5], [1e6, 0, 0]]))
