@@ -145,6 +145,11 @@ def _add_clustering(parser: argparse.ArgumentParser) -> None:
         help=f"local-k-means++, k-means|| or random ({_default('initMode')})",
     )
     group.add_argument(
+        "--distance-measure",
+        metavar="NAME",
+        help=f"euclidean, or cosine for clusters by direction ({_default('distanceMeasure')})",
+    )
+    group.add_argument(
         "--partitions",
         type=_whole,
         metavar="M",

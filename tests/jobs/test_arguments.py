@@ -39,14 +39,15 @@ def test_defaults_are_the_estimators() -> None:
 def test_every_flag_reaches_the_estimator() -> None:
     words = (
         "--local-steps 7 --max-iter 11 --tol 0.5 --seed 9 --init random --partitions 13 "
-        "--dtype float64 --no-safeguard --handle-invalid skip --weight-col w"
+        "--dtype float64 --no-safeguard --handle-invalid skip --weight-col w "
+        "--distance-measure cosine"
     )
     made = make_estimator("fit", parse_fit([*NEEDED, *words.split()]))
     found = {param: made.getOrDefault(param) for param in PARAMS.values()}
     assert found == {
         "k": 3, "localSteps": 7, "maxIter": 11, "tol": 0.5, "seed": 9, "initMode": "random",
         "numPartitions": 13, "dtype": "float64", "safeguard": False, "handleInvalid": "skip",
-        "weightCol": "w",
+        "weightCol": "w", "distanceMeasure": "cosine",
     }  # fmt: skip
 
 
