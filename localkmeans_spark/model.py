@@ -198,7 +198,9 @@ class LocalKMeansModel(Model, LocalKMeansParams, MLWritable, MLReadable["LocalKM
         added = {self.getPredictionCol(): label.alias("label", metadata=nominal)}
         if distance_col is not None:
             cost = F.col(f"{scored}.cost")
-            added[distance_col] = cost if self.frame.is_cosine else F.sqrt(cost)
+            distance = cost if self.frame.is_cosine else F.sqrt(cost)
+            # What comes through pandas (PySpark before 4.1) has null for NaN.
+            added[distance_col] = F.coalesce(distance, F.lit(float("nan")))
         return result.withColumns(added).drop(scored)
 
     def evaluate(self, dataset: DataFrame) -> LocalKMeansEvaluation:
