@@ -162,6 +162,11 @@ def _add_clustering(parser: argparse.ArgumentParser) -> None:
         help=f"clusters without a row: keep or reseed ({_default('emptyClusters')})",
     )
     group.add_argument(
+        "--distance-measure",
+        metavar="NAME",
+        help=f"euclidean, or cosine for clusters by direction ({_default('distanceMeasure')})",
+    )
+    group.add_argument(
         "--partitions",
         type=_whole,
         metavar="M",

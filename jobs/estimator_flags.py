@@ -21,6 +21,7 @@ PARAMS = {
     "n_init": "nInit",
     "empty_clusters": "emptyClusters",
     "checkpoint_dir": "checkpointDir",
+    "distance_measure": "distanceMeasure",
     "partitions": "numPartitions",
     "dtype": "dtype",
     "safeguard": "safeguard",
@@ -28,6 +29,13 @@ PARAMS = {
     "weight_col": "weightCol",
 }
 """Parameters of the estimator by the name of the option that sets them."""
+
+# An error raised by a Python worker, or by a column.
+_RAISED = re.compile(
+    rf"(?:\b{InvalidInputError.__name__}: |\[USER_RAISED_EXCEPTION\] (?=LocalKMeans))"
+    r"(.+?)(?: SQLSTATE: \w+)?$",
+    re.MULTILINE,
+)
 
 
 def make_estimator(owner: str, options: FitOptions) -> LocalKMeans:
@@ -63,7 +71,7 @@ def in_words_of_flags(owner: str) -> Iterator[None]:
     except Exception as error:
         text = str(error)
         if not isinstance(error, InvalidInputError):
-            raised = re.search(rf"\b{InvalidInputError.__name__}: (.+)", text)
+            raised = _RAISED.search(text)
             if raised is None or not type(error).__module__.startswith(("pyspark", "py4j")):
                 raise
             text = raised[1]

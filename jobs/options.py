@@ -37,6 +37,7 @@ class FitOptions(InputOptions):
     tol: float | None = None
     seed: int | None = None
     init: str | None = None
+    distance_measure: str | None = None
     partitions: int | None = None
     dtype: str | None = None
     n_init: int | None = None

@@ -76,13 +76,20 @@ def render(data: ReportData) -> str:
     return environment.from_string(source).render(**_context(data))
 
 
+def _directions(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
 def _context(data: ReportData) -> dict[str, Any]:
     record = data.record
     order = sorted(range(record.k), key=lambda i: (-record.cluster_sizes[i], i))
     layout = image_layout(data.sample)
-    plane = principal_plane(data.sample)
+    is_cosine = record.distance_measure == "cosine"
+    # Cosine compares directions: the picture shows the rows as the fit saw them.
+    rows = _directions(data.sample) if is_cosine else data.sample
+    plane = principal_plane(rows)
     projection = projection_picture(
-        plane.project(data.sample), data.sample_clusters, plane.project(data.centers), plane.shares
+        plane.project(rows), data.sample_clusters, plane.project(data.centers), plane.shares
     )
     return {
         "title": data.title,
@@ -90,6 +97,8 @@ def _context(data: ReportData) -> dict[str, Any]:
         "run": data.run,
         "command": data.command,
         "weighted": data.weighted,
+        "cosine": is_cosine,
+        "power": 1.0 if is_cosine else 0.5,
         "n_sample": len(data.sample),
         "rounds": [(row, round_note(record, place)) for place, row in enumerate(record.rounds)],
         "rounds_picture": rounds_picture(record) if record.rounds else "",

@@ -229,7 +229,8 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
         return SharedFits([(item.data, item.checkpoint_dir) for item in configs], fit_group)
 
     def _model(self, result: FitResult, dataset: DataFrame) -> LocalKMeansModel:
-        model = LocalKMeansModel(result.centers, result.origin, result.record.dtype)
+        measure = result.record.distance_measure
+        model = LocalKMeansModel(result.centers, result.origin, result.record.dtype, measure)
         model._resetUid(self.uid)
         self._copyValues(model)
         model._set(seed=result.record.seed)
@@ -260,6 +261,15 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
                 self.getNInit(),
                 "Leave one of the two unset.",
             )
+        is_cosine = self.getDistanceMeasure() == "cosine"
+        if centers is not None and is_cosine and not centers.any(axis=1).all():
+            raise invalid(
+                "LocalKMeans",
+                "parameter 'initialCenters'",
+                "free of rows of zeros with distanceMeasure='cosine'",
+                Fact(f"{int((~centers.any(axis=1)).sum())} of {len(centers)} rows of zeros"),
+                "A row of zeros has no direction: leave it out.",
+            )
         seed = self.getSeed()
         # Short enough to type again. The generators want seeds >= 0; MLlib takes negative ones.
         drawn = secrets.randbits(32) if seed is None else seed % 2**64
@@ -286,6 +296,7 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
                 num_partitions=self.getNumPartitions(),
                 dtype=self.getDtype(),
                 handle_invalid=self.getHandleInvalid(),
+                distance_measure=self.getDistanceMeasure(),
             ),
         )
 

@@ -18,13 +18,15 @@ class LocalKMeansEvaluation:
     Attributes
     ----------
     inertia : float
-        Sum of weight times squared distance to the nearest center.
+        Sum of weight times squared distance to the nearest center; with cosine distance, times
+        that distance.
     clusterSizes : list of int
         Rows per cluster.
     clusterWeights, clusterInertia : list of float
         Weight and inertia per cluster.
     numSkipped : int
-        Rows with null, NaN or infinite features, left out of all of these.
+        Rows with null, NaN or infinite features (zeros with cosine distance), left out of all of
+        these.
     """
 
     inertia: float
@@ -62,7 +64,7 @@ def evaluate_scores(
         .agg(
             F.count("*"),
             F.sum("w"),
-            F.sum(F.col("w") * F.col("s.sq_distance")),
+            F.sum(F.col("w") * F.col("s.cost")),
             F.sum(F.when(usable, 0).otherwise(1)),
         )
         .collect()

@@ -15,14 +15,18 @@ if TYPE_CHECKING:
     from sklearn.cluster import KMeans as SklearnKMeans
 
 
-def to_mllib(centers: np.ndarray, columns: dict[str, str]) -> KMeansModel:
-    """Build MLlib's model with these centers, Euclidean.
+def to_mllib(
+    centers: np.ndarray, columns: dict[str, str], measure: str = "euclidean"
+) -> KMeansModel:
+    """Build MLlib's model with these centers.
 
     Parameters
     ----------
     centers : ndarray of shape (k, n_features)
     columns : dict
         Values for ``featuresCol`` and ``predictionCol``.
+    measure : str
+        ``distanceMeasure``.
 
     Notes
     -----
@@ -32,30 +36,18 @@ def to_mllib(centers: np.ndarray, columns: dict[str, str]) -> KMeansModel:
     from pyspark.mllib.common import _py2java
     from pyspark.mllib.linalg import Vectors
 
-    context = SparkSession.active().sparkContext
+    context: Any = SparkSession.active().sparkContext
     jvm: Any = context._jvm
-    vectors = _py2java(context, [Vectors.dense(row) for row in centers])
     clustering = jvm.org.apache.spark
-    old_model = clustering.mllib.clustering.KMeansModel(vectors)
+    vectors = context._gateway.new_array(clustering.mllib.linalg.Vector, len(centers))
+    for i, row in enumerate(centers):
+        vectors[i] = _py2java(context, Vectors.dense(row))
+    old_model = clustering.mllib.clustering.KMeansModel(vectors, measure)
     uid = KMeansModel._randomUID()
     model: KMeansModel = KMeansModel(clustering.ml.clustering.KMeansModel(uid, old_model))
     model._resetUid(uid)
-    model._set(k=len(centers), **columns)
+    model._set(k=len(centers), distanceMeasure=measure, **columns)
     return model
-
-
-def centers_of_mllib(model: KMeansModel, owner: str) -> np.ndarray:
-    """Return the centers of MLlib's model; cosine models are refused."""
-    measure = model.getDistanceMeasure()
-    if measure != "euclidean":
-        raise invalid(
-            owner,
-            "MLlib's model",
-            "one with distanceMeasure 'euclidean'",
-            measure,
-            "Fit it with the Euclidean distance.",
-        )
-    return np.array(model.clusterCenters(), dtype=np.float64)
 
 
 def to_sklearn(

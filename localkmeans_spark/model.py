@@ -7,28 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pyspark.ml.base import Model
 from pyspark.ml.util import MLReadable, MLWritable
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from localkmeans_spark import interop
-from localkmeans_spark.accessors import LocalKMeansParams
-from localkmeans_spark.engine.columns import features_array, ingest_columns
-from localkmeans_spark.engine.config import DataConfig
 from localkmeans_spark.engine.ingest import origin_of
 from localkmeans_spark.engine.record import FitRecord
 from localkmeans_spark.errors import Fact, invalid
-from localkmeans_spark.evaluation import LocalKMeansEvaluation, evaluate_scores
-from localkmeans_spark.kernel.assign import assign_rows
+from localkmeans_spark.kernel.spherical import unit_centers
+from localkmeans_spark.labelling import LabelsRows
 from localkmeans_spark.persistence import ModelReader, ModelWriter
-from localkmeans_spark.predict import (
-    Frame,
-    FrameSender,
-    RowRule,
-    allow_vector_columns,
-    row_matrix,
-    scores,
-    wrong_width,
-)
+from localkmeans_spark.predict import FrameSender, row_matrix
+from localkmeans_spark.scoring import Frame, label_rows, wrong_width
 from localkmeans_spark.summary import LocalKMeansSummary
 
 if TYPE_CHECKING:
@@ -36,7 +25,7 @@ if TYPE_CHECKING:
     from sklearn.cluster import KMeans as SklearnKMeans
 
 
-class LocalKMeansModel(Model, LocalKMeansParams, MLWritable, MLReadable["LocalKMeansModel"]):
+class LocalKMeansModel(LabelsRows, Model, MLWritable, MLReadable["LocalKMeansModel"]):
     """Cluster centers, and what they say about rows.
 
     :meth:`LocalKMeans.fit` makes it; :meth:`load`, :meth:`fromMLlib` and :meth:`fromSklearn` do
@@ -49,12 +38,17 @@ class LocalKMeansModel(Model, LocalKMeansParams, MLWritable, MLReadable["LocalKM
     dtype : str, optional
         Frame and precision in which the fit kept its rows, so that they get the labels they had
         in the fit. Without an origin, rows are compared in float64.
+    distanceMeasure : str, optional
+        ``"euclidean"`` or ``"cosine"``.
 
     Notes
     -----
-    ``transform`` takes batch and streaming DataFrames. Rows reach the Python workers in batches
-    of ``spark.sql.execution.arrow.maxRecordsPerBatch`` rows, dense: lower it from 10,000 for rows
-    of more than some 10,000 features.
+    ``transform`` takes batch and streaming DataFrames. Only the features reach the Python workers,
+    in batches of ``spark.sql.execution.arrow.maxRecordsPerBatch`` rows; sparse vectors stay sparse.
+    Lower it from 10,000 for dense rows of more than some 10,000 features.
+
+    With cosine distance the labels are those of the Euclidean distance between directions, the
+    distance is 1 - cos, and rows of zeros fall under ``handleInvalid``.
 
     Examples
     --------
@@ -75,7 +69,11 @@ class LocalKMeansModel(Model, LocalKMeansParams, MLWritable, MLReadable["LocalKM
     """
 
     def __init__(
-        self, centers: Any, origin: np.ndarray | None = None, dtype: str = "float64"
+        self,
+        centers: Any,
+        origin: np.ndarray | None = None,
+        dtype: str = "float64",
+        distanceMeasure: str = "euclidean",
     ) -> None:
         super().__init__()
         self.centers = np.array(centers, dtype=np.float64)
@@ -87,15 +85,28 @@ class LocalKMeansModel(Model, LocalKMeansParams, MLWritable, MLReadable["LocalKM
                 Fact(f"an array of shape {self.centers.shape}"),
                 "Give one row of numbers for each cluster.",
             )
-        self._set(k=len(self.centers))
+        self._set(k=len(self.centers), distanceMeasure=distanceMeasure)
         known = origin is not None
-        self.frame = Frame(
-            self.centers,
-            np.array(origin, dtype=np.float64) if known else origin_of(self.centers),
-            dtype if known else "float64",
-        )
+        frame_dtype = dtype if known else "float64"
+        if distanceMeasure == "cosine":
+            self._check_directions()
+            origin = np.zeros(self.centers.shape[1])
+            self.frame = Frame(unit_centers(self.centers), origin, frame_dtype, is_cosine=True)
+        else:
+            origin = np.array(origin, dtype=np.float64) if known else origin_of(self.centers)
+            self.frame = Frame(self.centers, origin, frame_dtype)
         self._sender = FrameSender(self.frame)
         self._summary: LocalKMeansSummary | None = None
+
+    def _check_directions(self) -> None:
+        if not self.centers.any(axis=1).all():
+            raise invalid(
+                type(self).__name__,
+                "centers",
+                "free of rows of zeros with distanceMeasure='cosine'",
+                Fact(f"{int((~self.centers.any(axis=1)).sum())} of {len(self.centers)}"),
+                "A row of zeros has no direction: leave it out.",
+            )
 
     def __repr__(self) -> str:
         return (
@@ -135,7 +146,7 @@ class LocalKMeansModel(Model, LocalKMeansParams, MLWritable, MLReadable["LocalKM
 
         Parameters
         ----------
-        value : Vector, list, or array of shape (n_features,) or (n, n_features)
+        value : Vector, list, array or scipy matrix of shape (n_features,) or (n, n_features)
 
         Returns
         -------
@@ -144,88 +155,16 @@ class LocalKMeansModel(Model, LocalKMeansParams, MLWritable, MLReadable["LocalKM
         rows, single = row_matrix(value, "LocalKMeansModel")
         if rows.shape[1] != self.numFeatures:
             raise wrong_width("LocalKMeansModel", "value", self.numFeatures, rows.shape[1])
-        labels, _ = assign_rows(rows, *self.frame)
-        return int(labels[0]) if single else labels
-
-    def _transform(self, dataset: DataFrame) -> DataFrame:
-        self._check_new_columns(dataset)
-        handling = self.getHandleInvalid()
-        scored = f"{self.uid}_scored"
-        column = self._scores(dataset, deterministic=handling != "skip")
-        result = dataset.withColumn(scored, column)
-        label, sq_distance = F.col(f"{scored}.label"), F.col(f"{scored}.sq_distance")
-        n_labels = len(self.centers)
-        if handling == "skip":
-            result = result.where(label.isNotNull())
-        elif handling == "keep":
-            label, n_labels = F.coalesce(label, F.lit(n_labels)), n_labels + 1
-        # Metadata as MLlib writes it: an encoder after this stage knows the number of labels.
-        nominal = {"ml_attr": {"type": "nominal", "num_vals": n_labels}}
-        added = {self.getPredictionCol(): label.alias("label", metadata=nominal)}
-        distance_col = self.getDistanceCol()
-        if distance_col is not None:
-            added[distance_col] = F.coalesce(F.sqrt(sq_distance), F.lit(float("nan")))
-        return result.withColumns(added).drop(scored)
-
-    def evaluate(self, dataset: DataFrame) -> LocalKMeansEvaluation:
-        """Measure cost and sizes on data, in one pass.
-
-        Rows count by ``weightCol`` if it is set. Rows with unusable features fail the evaluation
-        if ``handleInvalid`` is "error"; otherwise they are left out and counted.
-
-        Returns
-        -------
-        LocalKMeansEvaluation
-        """
-        weight, subject = F.lit(1.0), ""
-        if self.getWeightCol():
-            columns = ingest_columns(dataset, self._data_config(weighted=True), "LocalKMeansModel")
-            weight, subject = columns.selected[1], f"column '{self.getWeightCol()}' (weightCol)"
-        column = self._scores(dataset, deterministic=False)
-        return evaluate_scores(dataset, column, weight, len(self.centers), subject)
-
-    def _data_config(self, weighted: bool = False) -> DataConfig:
-        return DataConfig(
-            features_col=self.getFeaturesCol(),
-            features_cols=tuple(self.getFeaturesCols() or ()),
-            weight_col=self.getWeightCol() if weighted else None,
-        )
-
-    def _scores(self, dataset: DataFrame, deterministic: bool) -> Column:
-        """Check the features and return the struct column of label and squared distance."""
-        self._check_features()
-        config, owner = self._data_config(), "LocalKMeansModel"
-        subject = f"column '{config.features_col}'"
-        if config.features_cols:
-            subject = f"columns {', '.join(config.features_cols)}"
-        known = ingest_columns(dataset, config, owner).n_features
-        if known is not None and known != self.numFeatures:
-            raise wrong_width(owner, subject, self.numFeatures, known)
-        allow_vector_columns(dataset)
-        frame = self._sender.on_workers(dataset.sparkSession)
-        rule = RowRule(owner, subject, fail=self.getHandleInvalid() == "error")
-        return scores(features_array(dataset, config, owner), frame, rule, deterministic)
-
-    def _check_new_columns(self, dataset: DataFrame) -> None:
-        new = {"predictionCol": self.getPredictionCol(), "distanceCol": self.getDistanceCol()}
-        if new["predictionCol"] == new["distanceCol"]:
+        labels, _, usable = label_rows(rows, self.frame, with_costs=False)
+        if usable is not None:  # numbers are finite, so these are zeros
             raise invalid(
                 "LocalKMeansModel",
-                "parameter 'distanceCol'",
-                "another name than predictionCol",
-                new["distanceCol"],
-                "Call setDistanceCol with a free name.",
+                "value",
+                "different from 0 with distanceMeasure='cosine'",
+                Fact(f"{int((~usable).sum())} row(s) of zeros"),
+                "A row of zeros has no direction.",
             )
-        for parameter, name in new.items():
-            if name is not None and name in dataset.columns:
-                raise invalid(
-                    "LocalKMeansModel",
-                    f"parameter '{parameter}'",
-                    "a column that the DataFrame does not have yet",
-                    name,
-                    f"Drop that column, or call set{parameter[0].upper()}{parameter[1:]} "
-                    "with another name.",
-                )
+        return int(labels[0]) if single else labels
 
     def _set_summary(
         self,
@@ -248,22 +187,32 @@ class LocalKMeansModel(Model, LocalKMeansParams, MLWritable, MLReadable["LocalKM
         return ModelReader(cls)
 
     def toMLlib(self) -> KMeansModel:
-        """Return MLlib's ``KMeansModel`` with the same centers; Scala can load what it saves."""
+        """Return MLlib's ``KMeansModel`` with the same centers and distance measure.
+
+        Scala can load what it saves.
+        """
         names = {"featuresCol": self.getFeaturesCol(), "predictionCol": self.getPredictionCol()}
-        return interop.to_mllib(self.centers, names)
+        return interop.to_mllib(self.centers, names, self.getDistanceMeasure())
 
     @classmethod
     def fromMLlib(cls, model: KMeansModel) -> LocalKMeansModel:
-        """Return a model with the centers and column names of MLlib's ``KMeansModel``."""
-        found = cls(interop.centers_of_mllib(model, cls.__name__))
+        """Return a model with the centers, measure and column names of MLlib's ``KMeansModel``."""
+        centers = np.array(model.clusterCenters(), dtype=np.float64)
+        found = cls(centers, distanceMeasure=model.getDistanceMeasure())
         found._set(featuresCol=model.getFeaturesCol(), predictionCol=model.getPredictionCol())
         return found
 
     def toSklearn(self) -> SklearnKMeans:
-        """Return a fitted scikit-learn ``KMeans`` with the same centers, for one machine."""
+        """Return a fitted scikit-learn ``KMeans`` with the same centers, for one machine.
+
+        With cosine distance its centers have length 1, so its labels are ours; its ``inertia_`` is
+        that of the rows scaled to length 1, twice the cosine cost.
+        """
+        centers = self.frame.centers
         if self._summary is None:
-            return interop.to_sklearn(self.centers)
-        return interop.to_sklearn(self.centers, self._summary.trainingCost, self._summary.numIter)
+            return interop.to_sklearn(centers)
+        inertia = self._summary.trainingCost * (2.0 if self.frame.is_cosine else 1.0)
+        return interop.to_sklearn(centers, inertia, self._summary.numIter)
 
     @classmethod
     def fromSklearn(cls, estimator: Any) -> LocalKMeansModel:

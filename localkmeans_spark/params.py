@@ -132,7 +132,7 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "distanceCol": Parameter(
         None, "a column name", _text, bool,
-        "Column that transform adds with the Euclidean distance to that cluster's center "
+        "Column that transform adds with the distance (distanceMeasure) to that cluster's center "
         "(double); no such column when unset.",
         "Give the new column a name, or leave it unset.",
     ),
@@ -153,7 +153,7 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "tol": Parameter(
         1e-4, "a finite number >= 0", _number, lambda tol: 0 <= tol < np.inf,
-        "Stop when no center moves farther than this (Euclidean distance).",
+        "Stop when no center moves farther than this (distanceMeasure).",
         "Use 0 to run until the centers stand still.",
     ),
     "localSteps": Parameter(
@@ -210,9 +210,11 @@ PARAMETERS: dict[str, Parameter] = {
         "Give one row of numbers for each cluster.",
     ),
     "distanceMeasure": Parameter(
-        "euclidean", "'euclidean'", _text, _one_of("euclidean"),
-        "Distance between rows and centers.",
-        "To cluster by angle, scale rows to length 1 first (pyspark.ml.feature.Normalizer).",
+        "euclidean", "'euclidean' or 'cosine'", _text, _one_of("euclidean", "cosine"),
+        "Distance between rows and centers. With 'cosine' (1 - cos of the angle) rows and centers "
+        "are scaled to length 1, and cost, distances and tol are cosine distances; rows of zeros "
+        "have no direction and fall under handleInvalid.",
+        "To use another distance, transform the features first.",
     ),
     "solver": Parameter(
         "auto", "'auto' or 'block'", _text, _one_of("auto", "block"),
@@ -236,7 +238,8 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "handleInvalid": Parameter(
         "error", "'error', 'skip' or 'keep'", _text, _one_of("error", "skip", "keep"),
-        "What to do with rows that have a null, NaN or infinite feature: fail, leave them out, or "
+        "What to do with rows that have a null, NaN or infinite feature (or, for cosine distance, "
+        "zeros only): fail, leave them out, or "
         "(keep) leave them out of the fit and let transform put them in an extra cluster k.",
         "Use 'skip' to leave such rows out.",
     ),

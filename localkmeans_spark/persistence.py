@@ -70,7 +70,8 @@ class ModelReader(MLReader):
         """Return the model saved at ``path``."""
         metadata = read_metadata(self.sparkSession, path, self._cls.__name__)
         arrays = _read_arrays(self.sparkSession, path)
-        model = self._cls(arrays["centers"], arrays["origin"][0], metadata["frameDtype"])
+        measure = metadata["paramMap"].get("distanceMeasure", "euclidean")
+        model = self._cls(arrays["centers"], arrays["origin"][0], metadata["frameDtype"], measure)
         _restore(model, metadata)
         if "summary" in metadata:
             saved = metadata["summary"]

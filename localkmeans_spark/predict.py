@@ -1,58 +1,33 @@
-"""DataFrame → labels and distances, a batch of rows at a time in the Python workers."""
+"""DataFrame → labels and costs, a batch of rows at a time in the Python workers.
+
+PySpark 4.1 and later hand Arrow arrays to the function as they are; earlier ones go through
+pandas. Only the features travel, so the column works in streams and Catalyst prunes the others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import pandas_udf
+from pyspark.sql import functions as F
 from pyspark.sql.types import UserDefinedType
 from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.engine.machine import blas_threads
-from localkmeans_spark.errors import Fact, InvalidInputError, invalid
-from localkmeans_spark.kernel.assign import assign_rows
-from localkmeans_spark.kernel.chunks import slices
+from localkmeans_spark.errors import invalid
+from localkmeans_spark.kernel.sparse_rows import SparseRows, from_csr
+from localkmeans_spark.scoring import Frame, RowRule, as_arrow, invalid_rows, score_column
 
 _COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
-# Raw rows gathered into one matrix at a time: small against a worker's memory, large against
-# the cost of a call.
-_SLICE_BYTES = 16 << 20
 # Larger centers are sent to each executor once, not with each task.
 _CLOSURE_BYTES = 1 << 20
-SCORES = "label int, sq_distance double"
-
-
-class Frame(NamedTuple):
-    """Centers and the frame in which rows are compared with them (see ``assign_rows``)."""
-
-    centers: np.ndarray
-    origin: np.ndarray
-    dtype: str
-
-
-class RowRule(NamedTuple):
-    """What to do with rows that cannot be labelled.
-
-    Attributes
-    ----------
-    owner : str
-        Class shown in messages.
-    subject : str
-        The features as the user knows them, for example ``"column 'features'"``.
-    fail : bool
-        Raise at the first batch with a null, NaN or infinite feature; otherwise such rows get
-        null for a label and a distance.
-    """
-
-    owner: str
-    subject: str
-    fail: bool
+_LABEL, _SCORES = "int", "label int, cost double"
 
 
 class FrameSender:
@@ -82,97 +57,137 @@ def _received(frame: Any) -> Frame:
     return frame.value if isinstance(frame, Broadcast) else frame
 
 
+def raises_cleanly(session: SparkSession) -> bool:
+    """Whether an error raised by a column shows its message alone (PySpark 4; 3.5 shows Java's)."""
+    return int(session.version.split(".")[0]) >= 4
+
+
 def scores(
-    features: Column, frame: Callable[[], Frame], rule: RowRule, deterministic: bool = True
+    features: Column,
+    kind: str,
+    frame: Callable[[], Frame],
+    rule: RowRule,
+    with_costs: bool,
+    deterministic: bool = True,
 ) -> Column:
-    """Return a struct column (:data:`SCORES`) for an array column of features.
+    """Return the label (int) of each row, or a struct of label and cost.
 
     Parameters
     ----------
     features : Column
-        ``array<float>`` or ``array<double>``, as ``engine.columns.features_array`` makes it.
+    kind : str
+        As ``engine.columns.ingest_columns`` gives them.
     frame : callable
         Returns the frame on a worker, once for each task.
     rule : RowRule
+    with_costs : bool
+        A struct with the cost, too (see ``scoring.Scored``).
     deterministic : bool
         False keeps Spark from moving a filter on the result below the function, which would run
         it twice.
     """
 
-    @pandas_udf(SCORES)  # type: ignore[call-overload]
-    def score(batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
+    def score(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         received = frame()
         with threadpool_limits(blas_threads(), user_api="blas"):
             for batch in batches:
-                yield score_batch(batch.to_numpy(), received, rule)
+                yield as_arrow(score_column(batch, kind, received, rule, with_costs))
 
-    return (score if deterministic else score.asNondeterministic())(features)
+    def score_series(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
+        for found in score(from_pandas(batch, kind) for batch in batches):
+            yield _to_pandas(found)
 
-
-def score_batch(rows: np.ndarray, frame: Frame, rule: RowRule) -> pd.DataFrame:
-    """Label one batch (runs on: executor).
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n,), object
-        One array of numbers for each row, or None.
-    frame : Frame
-    rule : RowRule
-
-    Returns
-    -------
-    DataFrame with columns ``label`` (Int32, null where not labelled) and ``sq_distance``
-
-    Raises
-    ------
-    InvalidInputError
-        If a row has another number of features than the centers, or by ``rule.fail``.
-    """
-    n_features = frame.centers.shape[1]
-    labels = np.zeros(len(rows), dtype=np.int32)
-    sq_distances = np.full(len(rows), np.nan)
-    usable = ~pd.isna(rows)
-    per_slice = max(1, _SLICE_BYTES // (8 * max(1, n_features)))
-    for part in slices(len(rows), per_slice):
-        present = np.flatnonzero(usable[part]) + part.start
-        x = stack(rows[present], n_features, rule)
-        finite = np.isfinite(x).all(axis=1)
-        usable[present[~finite]] = False
-        kept = present if finite.all() else present[finite]
-        if len(kept):
-            x = x if len(kept) == len(x) else x[finite]
-            labels[kept], sq_distances[kept] = assign_rows(x, *frame)
-    if rule.fail and not usable.all():
-        raise invalid_rows(rule, int((~usable).sum()), len(rows))
-    label = pd.arrays.IntegerArray(labels, mask=~usable)
-    return pd.DataFrame({"label": label, "sq_distance": sq_distances})
+    # A struct arrives and leaves as a pandas DataFrame, and PySpark wants to be told.
+    takes: Any = pd.Series if kind == "array" else pd.DataFrame
+    gives: Any = pd.DataFrame if with_costs else pd.Series
+    score_series.__annotations__.update({"batches": Iterator[takes], "return": Iterator[gives]})
+    returns = _SCORES if with_costs else _LABEL
+    if hasattr(F, "arrow_udf"):
+        udf = F.arrow_udf(score, returns)  # type: ignore[call-overload]
+    else:
+        udf = F.pandas_udf(score_series, returns)  # type: ignore[call-overload]
+    return (udf if deterministic else udf.asNondeterministic())(features)
 
 
-def stack(rows: np.ndarray, n_features: int, rule: RowRule) -> np.ndarray:
-    """Join arrays of the expected length into one matrix of shape (n, n_features)."""
-    if len(rows) == 0:
-        return np.empty((0, n_features))
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    if (lengths != n_features).any():
-        found = ", ".join(str(length) for length in np.unique(lengths[lengths != n_features])[:3])
-        raise wrong_width(rule.owner, rule.subject, n_features, found)
-    return np.concatenate(list(rows)).reshape(len(rows), n_features)
+def or_raise(label: Column, rule: RowRule, is_cosine: bool) -> Column:
+    """Return a label column that raises where a label is a count (``RowRule.on_invalid``)."""
+    mark = "<count>"
+    before, after = str(invalid_rows(rule, is_cosine, mark)).split(mark)
+    message = F.concat(
+        F.lit(before),
+        (-label).cast("string"),
+        F.lit(" such row(s) in one batch of rows"),
+        F.lit(after),
+    )
+    return F.when(label < 0, F.raise_error(message)).otherwise(label)
 
 
-def row_matrix(value: Any, owner: str) -> tuple[np.ndarray, bool]:
-    """Return a Vector, list or array as a matrix, and whether it was one row.
+def from_pandas(rows: Any, kind: str) -> pa.Array:
+    """Return a features column that arrived as pandas objects as an Arrow array."""
+    if kind == "columns":
+        return pa.StructArray.from_arrays(
+            [pa.array(rows[name].to_numpy()) for name in rows.columns], names=list(rows.columns)
+        )
+    if kind == "array":
+        return _lists(rows)
+    is_null = rows["type"].isna().to_numpy()
+    small = [pa.array(rows[name], from_pandas=True, type=kind)
+             for name, kind in (("type", pa.int8()), ("size", pa.int32()))]  # fmt: skip
+    return pa.StructArray.from_arrays(
+        [*small, _lists(rows["indices"], pa.int32()), _lists(rows["values"])],
+        names=["type", "size", "indices", "values"],
+        mask=pa.array(is_null) if is_null.any() else None,
+    )
+
+
+def _lists(rows: pd.Series, kind: Any = None) -> pa.ListArray:
+    """Join arrays of numbers, or None, into one Arrow list array."""
+    is_null = rows.isna().to_numpy()
+    present = [row for row, null in zip(rows, is_null, strict=True) if not null]
+    lengths = np.zeros(len(rows), dtype=np.int32)
+    lengths[~is_null] = np.fromiter(map(len, present), dtype=np.int32, count=len(present))
+    values = np.concatenate(present) if present else np.empty(0)
+    values = values.astype(kind.to_pandas_dtype() if kind is not None else values.dtype)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    mask = pa.array(is_null) if is_null.any() else None
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values, type=kind), mask=mask)
+
+
+def _to_pandas(found: pa.Array) -> Any:
+    if isinstance(found, pa.StructArray):
+        return pd.DataFrame(
+            {"label": _to_pandas(found.field(0)), "cost": found.field(1).to_numpy()}
+        )
+    is_null = found.is_null().to_numpy(zero_copy_only=False)
+    return pd.Series(pd.arrays.IntegerArray(found.fill_null(0).to_numpy(), mask=is_null))
+
+
+def row_matrix(value: Any, owner: str) -> tuple[Any, bool]:
+    """Return a Vector, list, array or scipy matrix as rows, and whether it was one row.
 
     Raises
     ------
     InvalidInputError
         If it is neither a row nor a matrix of finite numbers.
     """
-    try:
-        rows = np.asarray(value.toArray() if hasattr(value, "toArray") else value)
-        rows = rows if rows.dtype.kind == "f" else rows.astype(np.float64)
-    except (TypeError, ValueError):
-        rows = np.array(np.nan)
-    if rows.ndim not in (1, 2) or not np.isfinite(rows).all():
+    single = False
+    if hasattr(value, "indices") and hasattr(value, "size") and hasattr(value, "toArray"):
+        places = np.asarray(value.indices, dtype=np.int32)  # a SparseVector, of MLlib's kinds
+        ends = np.array([0, len(places)], dtype=np.int32)
+        rows: Any = SparseRows(ends, places, np.asarray(value.values), int(value.size))
+        numbers, single = rows.values, True
+    elif hasattr(value, "tocsr"):
+        rows = from_csr(value.tocsr() if getattr(value, "ndim", 2) == 2 else value.reshape(1, -1))
+        numbers, single = rows.values, getattr(value, "ndim", 2) == 1
+    else:
+        try:
+            rows = np.asarray(value.toArray() if hasattr(value, "toArray") else value)
+            rows = rows if rows.dtype.kind == "f" else rows.astype(np.float64)
+        except (TypeError, ValueError):
+            rows = np.array(np.nan)
+        numbers, single = rows, rows.ndim == 1
+        rows = np.atleast_2d(rows)
+    if numbers.ndim not in (1, 2) or not np.isfinite(numbers).all():
         raise invalid(
             owner,
             "value",
@@ -180,29 +195,7 @@ def row_matrix(value: Any, owner: str) -> tuple[np.ndarray, bool]:
             value,
             "Give a vector, a list or an array.",
         )
-    return np.atleast_2d(rows), rows.ndim == 1
-
-
-def wrong_width(owner: str, subject: str, n_features: int, found: object) -> InvalidInputError:
-    """Build the error for rows of another width than the centers."""
-    return invalid(
-        owner,
-        subject,
-        f"{n_features} numbers wide, as the model's centers are",
-        Fact(found),
-        "Give it the columns that the model was fitted on.",
-    )
-
-
-def invalid_rows(rule: RowRule, bad: int, seen: int) -> InvalidInputError:
-    """Build the error for rows with null, NaN or infinite features."""
-    return invalid(
-        rule.owner,
-        rule.subject,
-        "free of null, NaN and infinite values",
-        Fact(f"{bad} such row(s) among {seen} rows of one batch"),
-        "Clean them, or set handleInvalid to 'skip' (drop them) or 'keep' (extra cluster k).",
-    )
+    return rows, single
 
 
 def allow_vector_columns(dataset: DataFrame) -> None:

@@ -64,7 +64,10 @@ class LocalKMeansSummary:
 
     @property
     def trainingCost(self) -> float:
-        """Sum of weight times squared distance to the nearest center, exact for the centers."""
+        """Sum of weight times squared distance to the nearest center, exact for the centers.
+
+        With cosine distance, of weight times 1 - cos, as in MLlib.
+        """
         return self.record.inertia
 
     @property

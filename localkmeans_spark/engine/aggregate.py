@@ -14,6 +14,7 @@ import numpy as np
 
 from localkmeans_spark.kernel.draws import Arrivals, smallest_keys
 from localkmeans_spark.kernel.lloyd import means_or_kept
+from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, directions_or_kept, unit_centers
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Statistics:
     invalid_weights: int
     wrong_length: int
     first_rows: dict[int, np.ndarray]
+    zero_rows: int = 0
 
 
 def concatenate(left: list, right: list) -> list:
@@ -134,22 +136,45 @@ class Exchange:
     filled: np.ndarray | None = None
 
 
-def exchange(summary: RoundSummary, centers: np.ndarray) -> Exchange:
-    """Form the new centers (Algorithm 1, Server) from all machines' merged summary."""
-    new = means_or_kept(summary.sums, summary.weights, centers)
-    moved = new - centers
-    sq_shift = np.einsum("kd,kd->k", moved, moved)
+def exchange(
+    summary: RoundSummary, centers: np.ndarray, unit_about: np.ndarray | None = None
+) -> Exchange:
+    """Form the new centers (Algorithm 1, Server) from all machines' merged summary.
+
+    Parameters
+    ----------
+    summary : RoundSummary
+    centers : ndarray of shape (k, n_features), float64
+        Those the round began with.
+    unit_about : ndarray of shape (n_features,), or None
+        For cosine distance, where the shared frame lies: centers are scaled to length 1 about the
+        origin 0, and inertia, shift and drift are cosine distances.
+    """
+    sums = summary.sums
+    if unit_about is not None:
+        centers = unit_centers(centers + unit_about)
+        sums = sums + summary.weights[:, None] * unit_about
+    new = means_or_kept(sums, summary.weights, centers)
+    sq_shift = _sq_shift(new, centers)
     total = float(summary.weights.sum())
     # sum_i W_ki |theta_ki - c_k|^2 - W_k |theta_k - c_k|^2 = sum_i W_ki |theta_ki - theta_k|^2
     sq_deviation = math.fsum(summary.sq_moved) - float(summary.weights @ sq_shift)
     sq_deviation = max(0.0, sq_deviation)
     scatter = sq_deviation + max(0.0, math.fsum(summary.within))
     spread, by_chance = _spread(summary, sq_deviation, scatter)
+    inertia, sq_drift = math.fsum(summary.inertia), float(summary.sq_drift.max())
+    if unit_about is None:
+        shift, drift = math.sqrt(sq_shift.max()), math.sqrt(sq_drift)
+    else:
+        new = directions_or_kept(sums, summary.weights, centers)
+        inertia, drift = COSINE_OF_SQ * inertia, COSINE_OF_SQ * sq_drift
+        shift = COSINE_OF_SQ * float(_sq_shift(new, centers).max())
+        new = new - unit_about
     return Exchange(
         centers=new,
-        inertia=math.fsum(summary.inertia),
-        center_shift=float(np.sqrt(sq_shift.max())),
-        max_local_drift=float(np.sqrt(summary.sq_drift.max())),
+        inertia=inertia,
+        center_shift=shift,
+        max_local_drift=drift,
         rms_deviation=math.sqrt(sq_deviation / total),
         disagreement=spread - by_chance,
         empty_clusters=int((summary.weights == 0).sum()),
@@ -157,6 +182,11 @@ def exchange(summary: RoundSummary, centers: np.ndarray) -> Exchange:
         bound=scatter,
         filled=summary.weights > 0,
     )
+
+
+def _sq_shift(new: np.ndarray, old: np.ndarray) -> np.ndarray:
+    moved = new - old
+    return np.einsum("kd,kd->k", moved, moved)
 
 
 def _spread(summary: RoundSummary, between: float, scatter: float) -> tuple[float, float]:

@@ -1,11 +1,13 @@
-"""Arrow batches → matrices, without a Python object per row."""
+"""Arrow batches → matrices, dense or sparse, without a Python object per row."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+
+from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 
 class RowBatch(NamedTuple):
@@ -13,15 +15,16 @@ class RowBatch(NamedTuple):
 
     Attributes
     ----------
-    x : ndarray of shape (n, n_features)
-        Rows of the expected length only; null entries are NaN.
+    x : ndarray of shape (n, n_features), or SparseRows
+        Rows of the expected length only; null entries are NaN. Sparse when at least one row of
+        the batch is a sparse vector.
     kept : ndarray of shape (n,), int64
         Position of each row of ``x`` in the batch.
     n_null, wrong_length : int
         Null rows, and rows of another length; neither is in ``x``.
     """
 
-    x: np.ndarray
+    x: Any
     kept: np.ndarray
     n_null: int
     wrong_length: int
@@ -51,6 +54,18 @@ def read_features(column: pa.Array, kind: str, n_features: int | None) -> RowBat
     if kind == "vector":
         return _read_vectors(column, valid, n_features)
     return _read_lists(column, valid, n_features)
+
+
+def row_lengths(column: pa.Array, kind: str) -> np.ndarray:
+    """Return the number of features of each row that is not null."""
+    if kind == "columns":
+        return np.full(len(column), column.type.num_fields)
+    valid = _valid(column)
+    if kind == "array":
+        return np.diff(_offsets(column)[0])[valid]
+    is_dense = np.nan_to_num(_numbers(column.field("type"))).astype(bool)
+    sizes = np.nan_to_num(_numbers(column.field("size"))).astype(np.int64)
+    return np.where(is_dense, np.diff(_offsets(column.field("values"))[0]), sizes)[valid]
 
 
 def _numbers(array: pa.Array) -> np.ndarray:
@@ -103,15 +118,21 @@ def _read_vectors(column: pa.StructArray, valid: np.ndarray, n_features: int | N
     sizes = np.where(is_dense, counts, sparse_sizes)
     n_features = _expected(sizes, valid, n_features)
     fitting = valid & (sizes == n_features)
-    kept = np.flatnonzero(fitting)
     # Where each stored value goes: its own index in a sparse row, its place in a dense one.
     row = np.repeat(np.arange(len(column)), counts)
     place = np.arange(len(row)) - value_offsets[row]
     in_sparse = ~is_dense[row]
     stored = _numbers(indices)
     place[in_sparse] = stored[index_offsets[row[in_sparse]] + place[in_sparse]]
-    target = np.cumsum(fitting) - 1
-    used = fitting[row]
-    x = np.zeros((len(kept), n_features))
-    x[target[row[used]], place[used]] = _numbers(values)[used]
+    fitting[row[(place < 0) | (place >= n_features)]] = False
+    numbers = _numbers(values)
+    used = fitting[row] & (numbers != 0)
+    kept = np.flatnonzero(fitting)
+    filled = np.bincount(row[used], minlength=len(column))[kept]
+    x = SparseRows(
+        np.concatenate([[0], np.cumsum(filled)]).astype(np.int32),
+        place[used].astype(np.int32),
+        numbers[used],
+        n_features,
+    )
     return RowBatch(x, kept, int((~valid).sum()), int((valid & ~fitting).sum()))

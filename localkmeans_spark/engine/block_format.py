@@ -1,8 +1,10 @@
 """How a block of rows travels between the JVM and the Python workers: raw bytes, no pickling.
 
-Layout: eight int64 (:data:`_HEADER`), the machine's origin (n_features float64), sums of
+Layout: eleven int64 (:data:`_HEADER`), the machine's origin (n_features float64), sums of
 weights and of weighted squares (2 float64), padding to 64 bytes, weights (n float64, if any), x.
-Reading makes views of the received bytes, not copies.
+Sparse rows (``n_stored`` >= 0) have no origin; theirs is 0. In place of x they have indptr (n + 1
+int32), indices (int32), padding to 8 bytes, values. Reading makes views of the received bytes,
+not copies.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from localkmeans_spark.kernel.lloyd import Block
+from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 _HEADER = (
     "machine", "n", "n_features", "is_float64", "is_weighted",
-    "invalid_features", "invalid_weights", "wrong_length",
+    "n_stored", "is_unit", "invalid_features", "invalid_weights", "wrong_length", "zero_rows",
 )  # fmt: skip
 _ALIGN = 64
 
@@ -36,6 +39,10 @@ class StoredBlock(NamedTuple):
     invalid_features, invalid_weights, wrong_length : int
         Rows left out since the machine's previous block: null, NaN or infinite features; null,
         NaN, infinite or negative weights; another number of features than the first row.
+    zero_rows : int
+        Rows of zeros left out because they have no direction.
+    is_unit : bool
+        Whether rows were scaled to length 1 (cosine distance); their origin is 0 then.
     """
 
     machine: int
@@ -46,35 +53,48 @@ class StoredBlock(NamedTuple):
     invalid_features: int
     invalid_weights: int
     wrong_length: int
+    zero_rows: int = 0
+    is_unit: bool = False
 
 
 def encode(stored: StoredBlock) -> bytes:
     """Write a block as bytes (see the module's layout)."""
     x, weight = stored.block
+    is_sparse = isinstance(x, SparseRows)
     header = np.array(
         [
             stored.machine, len(x), x.shape[1], x.dtype == np.float64, weight is not None,
+            len(x.values) if is_sparse else -1, stored.is_unit,
             stored.invalid_features, stored.invalid_weights, stored.wrong_length,
+            stored.zero_rows,
         ],
         dtype=np.int64,
     )  # fmt: skip
     sums = np.array([stored.sum_weights, stored.sum_sq])
-    head = header.tobytes() + stored.origin.astype(np.float64).tobytes() + sums.tobytes()
+    origin = b"" if is_sparse else stored.origin.astype(np.float64).tobytes()
+    head = header.tobytes() + origin + sums.tobytes()
     parts: list[bytes | memoryview] = [head, bytes(-len(head) % _ALIGN)]
     if weight is not None:
         parts.append(np.ascontiguousarray(weight, dtype=np.float64).data)
-    parts.append(np.ascontiguousarray(x).data)
+    if is_sparse:
+        places = np.concatenate([x.indptr, x.indices], dtype=np.int32)
+        parts += [places.data, bytes(-places.nbytes % 8), np.ascontiguousarray(x.values).data]
+    else:
+        parts.append(np.ascontiguousarray(x).data)
     return b"".join(parts)
 
 
 def decode(data: bytes | np.ndarray) -> StoredBlock:
     """Read a block back; its arrays are read-only views of ``data``."""
-    machine, n, n_features, is_float64, is_weighted, *invalid = (
+    machine, n, n_features, is_float64, is_weighted, n_stored, is_unit, *counts = (
         int(value) for value in np.frombuffer(data, dtype=np.int64, count=len(_HEADER))
     )
     offset = 8 * len(_HEADER)
-    origin = np.frombuffer(data, dtype=np.float64, count=n_features, offset=offset)
-    offset += origin.nbytes
+    if n_stored < 0:
+        origin = np.frombuffer(data, dtype=np.float64, count=n_features, offset=offset)
+        offset += origin.nbytes
+    else:
+        origin = np.broadcast_to(0.0, (n_features,))
     sum_weights, sum_sq = np.frombuffer(data, dtype=np.float64, count=2, offset=offset)
     offset += 16
     offset += -offset % _ALIGN
@@ -83,6 +103,13 @@ def decode(data: bytes | np.ndarray) -> StoredBlock:
         weight = np.frombuffer(data, dtype=np.float64, count=n, offset=offset)
         offset += weight.nbytes
     dtype = np.float64 if is_float64 else np.float32
-    x = np.frombuffer(data, dtype=dtype, count=n * n_features, offset=offset)
-    block = Block(x.reshape(n, n_features), weight)
-    return StoredBlock(machine, block, origin, float(sum_weights), float(sum_sq), *invalid)
+    if n_stored < 0:
+        x = np.frombuffer(data, dtype=dtype, count=n * n_features, offset=offset)
+        block = Block(x.reshape(n, n_features), weight)
+    else:
+        places = np.frombuffer(data, dtype=np.int32, count=n + 1 + n_stored, offset=offset)
+        offset += places.nbytes + -places.nbytes % 8
+        values = np.frombuffer(data, dtype=dtype, count=n_stored, offset=offset)
+        block = Block(SparseRows(places[: n + 1], places[n + 1 :], values, n_features), weight)
+    sums = float(sum_weights), float(sum_sq)
+    return StoredBlock(machine, block, origin, *sums, *counts, is_unit=bool(is_unit))  # type: ignore[misc,arg-type]

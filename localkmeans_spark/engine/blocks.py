@@ -18,6 +18,7 @@ from localkmeans_spark.engine.columns import ingest_columns
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.data_summary import DataSummary, summarise
 from localkmeans_spark.engine.ingest import BLOCK_SCHEMA, IngestPlan, encode_partition
+from localkmeans_spark.engine.limits import check_centers_fit
 from localkmeans_spark.engine.machine import (
     Machine,
     Merge,
@@ -32,6 +33,8 @@ _BATCH_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # An Arrow batch should not be much larger than a block; rows of unknown width are read in
 # batches that stay moderate up to a few thousand columns.
 _BATCH_BYTES, _ROWS_UNKNOWN_WIDTH = 8 << 20, 2048
+# Wide vectors are mostly sparse: batches of a few of them would cost more than their rows.
+_ROWS_IF_SPARSE = 256
 # Tasks a core: enough to even out machines of different sizes, few enough to keep the fixed cost
 # of a task (about 10 ms) small.
 _TASKS_PER_CORE = 3
@@ -124,7 +127,7 @@ class _Enclosed:
 
     @property
     def value(self) -> Any:
-        return pickle.loads(self._data)
+        return pickle.loads(self._data)  # noqa: S301 — made by this fit's own driver
 
     def destroy(self) -> None:
         """Nothing to release."""
@@ -183,6 +186,7 @@ def open_blocks(
             cached, _describe, seeds, concatenate, "reading the data", depth=1, empty_too=True
         )
         data = summarise(found or [], config)
+        check_centers_fit(df.sparkSession, config.k, data.n_features, config.owner)
         n_tasks = _TASKS_PER_CORE * cached.context.defaultParallelism
         # Coalescing never splits a machine, and follows where the cached blocks are.
         yield Blocks(cached.coalesce(min(cached.getNumPartitions(), n_tasks)), data)
@@ -194,12 +198,20 @@ def _block_rdd(df: DataFrame, config: FitConfig) -> RDD:
     """Build (not run) the RDD of encoded blocks, one element a block."""
     data = config.data
     columns = ingest_columns(df, data, config.owner)
-    plan = IngestPlan(columns.kind, columns.n_features, data.weight_col is not None, data.dtype)
+    if columns.n_features is not None:
+        check_centers_fit(df.sparkSession, config.k, columns.n_features, config.owner)
+    plan = IngestPlan(
+        columns.kind,
+        columns.n_features,
+        data.weight_col is not None,
+        data.dtype,
+        data.distance_measure == "cosine",
+    )
     selected = df.select(*columns.selected)
     if data.num_partitions is not None:
         selected = selected.repartition(data.num_partitions)
     session = df.sparkSession
-    with _records_per_batch(session, columns.n_features):
+    with _records_per_batch(session, columns.n_features, columns.kind == "vector"):
         blocks = selected.mapInArrow(partial(encode_partition, plan=plan), BLOCK_SCHEMA)
         # Straight from the JVM's byte arrays: a Python RDD of rows would pickle each block twice.
         jvm: Any = session.sparkContext._jvm
@@ -208,9 +220,13 @@ def _block_rdd(df: DataFrame, config: FitConfig) -> RDD:
 
 
 @contextmanager
-def _records_per_batch(session: SparkSession, n_features: int | None) -> Iterator[None]:
+def _records_per_batch(
+    session: SparkSession, n_features: int | None, may_be_sparse: bool
+) -> Iterator[None]:
     """Fit Arrow batches to the width of a row while the plan is made."""
     limit = _ROWS_UNKNOWN_WIDTH if n_features is None else _BATCH_BYTES // (8 * n_features)
+    if may_be_sparse:
+        limit = max(limit, _ROWS_IF_SPARSE)
     with _BATCH_LOCK:  # fits in several threads share the session's settings
         before = session.conf.get(_BATCH_CONF)
         configured = int(before or 0)

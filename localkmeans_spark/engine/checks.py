@@ -74,17 +74,26 @@ def _check_weights(found: list[Statistics], config: FitConfig, breach: Breach) -
 
 def _check_rows(found: list[Statistics], config: FitConfig, features: str, breach: Breach) -> None:
     n_bad = sum(item.invalid_features for item in found)
+    n_zero = sum(item.zero_rows for item in found)
     n_points = sum(item.n_points for item in found)
     if n_bad and config.data.handle_invalid == "error":
         raise breach(
             features,
             "finite numbers in every row",
-            f"{n_bad} of {n_bad + n_points} rows with null, NaN or infinite values",
+            f"{n_bad} of {n_bad + n_zero + n_points} rows with null, NaN or infinite values",
             "Drop or fill them, or set handleInvalid='skip'.",
+        )
+    if n_zero and config.data.handle_invalid == "error":
+        raise breach(
+            features,
+            "different from 0 in every row (distanceMeasure='cosine' compares directions)",
+            f"{n_zero} of {n_zero + n_points} rows of zeros",
+            "Drop them, or set handleInvalid='skip'.",
         )
     if n_points == 0:
         weighted = " of weight > 0" if config.data.weight_col is not None else ""
         left_out = f" ({n_bad} with null, NaN or infinite values left out)" if n_bad else ""
+        left_out += f" ({n_zero} of zeros left out)" if n_zero else ""
         raise breach(
             "the data",
             f"at least 1 row{weighted}",

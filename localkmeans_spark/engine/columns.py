@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
-from pyspark.ml.functions import vector_to_array
 from pyspark.ml.linalg import VectorUDT
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -63,26 +62,6 @@ def ingest_columns(df: DataFrame, config: DataConfig, owner: str) -> IngestColum
     return IngestColumns(selected, kind, n_features)
 
 
-def features_array(df: DataFrame, config: DataConfig, owner: str) -> Column:
-    """Return the features as one array column of doubles or floats, null where the row is null.
-
-    Raises
-    ------
-    InvalidInputError
-        As :func:`ingest_columns`.
-    """
-    if config.features_cols:
-        _features(df, config, owner)
-        columns = [_column(df, name).cast("double") for name in config.features_cols]
-        return F.array(*columns)
-    field = resolve(df, config.features_col, "featuresCol", owner)
-    column = _column(df, config.features_col)
-    if isinstance(field.dataType, VectorUDT):
-        # vector_to_array fails on null; `when` evaluates it only where there is a vector.
-        return F.when(column.isNotNull(), vector_to_array(column))
-    return _features(df, config, owner)[0]
-
-
 def _features(df: DataFrame, config: DataConfig, owner: str) -> tuple[Column, str, int | None]:
     if config.features_cols:
         names = list(config.features_cols)
@@ -97,13 +76,28 @@ def _features(df: DataFrame, config: DataConfig, owner: str) -> tuple[Column, st
     column = _column(df, name)
     if isinstance(field.dataType, VectorUDT):
         size = field.metadata.get("ml_attr", {}).get("num_attrs")
-        return F.unwrap_udt(column), "vector", size
+        return _vector_parts(column), "vector", size
     if isinstance(field.dataType, ArrayType) and _is_number(field.dataType.elementType):
         # Arrow hands float arrays over as they are; every other number becomes a double.
         element = field.dataType.elementType
         target = "float" if isinstance(element, FloatType) else "double"
         return column.cast(f"array<{target}>"), "array", None
     raise _wrong_type(owner, name, "featuresCol", _ACCEPTED, field.dataType)
+
+
+def _vector_parts(column: Column) -> Column:
+    """Return a vector's struct without null indices.
+
+    Spark's Arrow writer takes time quadratic in the batch for arrays that are null in every row,
+    as the indices of dense vectors are; empty arrays cost nothing.
+    """
+    parts = F.unwrap_udt(column)
+    indices = F.coalesce(parts["indices"], F.array().cast("array<int>"))
+    fields = [
+        indices.alias(name) if name == "indices" else parts[name].alias(name)
+        for name in ("type", "size", "indices", "values")
+    ]
+    return F.when(column.isNotNull(), F.struct(*fields))
 
 
 def resolve(df: DataFrame, name: str, parameter: str, owner: str) -> StructField:

@@ -28,6 +28,9 @@ class DataConfig:
     handle_invalid : str
         ``"error"``, ``"skip"`` or ``"keep"`` for rows with null, NaN or infinite features
         (``"keep"`` leaves them out of the fit; predictions give them cluster k).
+    distance_measure : str
+        ``"euclidean"``, or ``"cosine"``: rows are scaled to length 1, and rows of zeros, which
+        have no direction, fall under ``handle_invalid``.
     """
 
     features_col: str = "features"
@@ -36,6 +39,7 @@ class DataConfig:
     num_partitions: int | None = None
     dtype: str = "float32"
     handle_invalid: str = "error"
+    distance_measure: str = "euclidean"
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
     """
     found = sorted(found, key=lambda item: item.machine)
     check_statistics(found, config)
-    n_skipped = sum(item.invalid_features for item in found)
+    n_skipped = sum(item.invalid_features + item.zero_rows for item in found)
     found = [item for item in found if item.n_points]
     sum_weights = float(sum(item.sum_weights for item in found))
     n_features = found[0].n_features
@@ -71,6 +71,7 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
         mean=mean,
         sum_grid=grid_for(bound * sum_weights),
         weight_grid=float(grid_for(np.array(sum_weights))),
+        is_spherical=config.data.distance_measure == "cosine",
     )
     shared = all(np.array_equal(item.origin, found[0].origin) for item in found)
     return DataSummary(

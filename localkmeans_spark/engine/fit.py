@@ -151,4 +151,5 @@ def _record(
         restarts=contest.records(winner),
         empty_clusters=config.empty_clusters,
         resumed_round=contest.resumed_round,
+        distance_measure=config.data.distance_measure,
     )

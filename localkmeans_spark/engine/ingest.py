@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,11 @@ from pyspark import TaskContext
 from localkmeans_spark.engine.arrow_rows import RowBatch, read_features
 from localkmeans_spark.engine.block_format import StoredBlock, encode
 from localkmeans_spark.kernel.assign import to_frame
+from localkmeans_spark.kernel.chunks import rows_made_dense, slices
 from localkmeans_spark.kernel.lloyd import Block
+from localkmeans_spark.kernel.sparse import prefers_sparse
+from localkmeans_spark.kernel.sparse_rows import SparseRows, concatenate, finite_rows, from_dense
+from localkmeans_spark.kernel.spherical import unit_rows
 
 BLOCK_BYTES = 5 << 20
 BLOCK_SCHEMA = "block binary"
@@ -30,12 +34,15 @@ class IngestPlan(NamedTuple):
     n_features : int or None
     is_weighted : bool
     dtype : str
+    is_cosine : bool
+        Scale rows to length 1.
     """
 
     kind: str
     n_features: int | None
     is_weighted: bool
     dtype: str
+    is_cosine: bool = False
 
 
 def encode_partition(
@@ -43,6 +50,7 @@ def encode_partition(
 ) -> Iterator[pa.RecordBatch]:
     """Turn a partition into blocks of about 5 MB, one binary row each.
 
+    A machine whose first rows are sparse enough (``prefers_sparse``) keeps its rows sparse.
     Rows that break a rule are counted, not kept; the driver decides what they mean. Rows of
     weight 0 count for nothing and are dropped. An empty partition gives no block.
     """
@@ -71,10 +79,11 @@ class _BlockBuilder:
         self._plan = plan
         self._n_features = plan.n_features
         self._origin: np.ndarray | None = None
-        self._rows: list[np.ndarray] = []
+        self._keeps_sparse: bool | None = None
+        self._rows: list[Any] = []
         self._weights: list[np.ndarray] = []
         self._pending = 0
-        self._invalid_features = self._invalid_weights = self._wrong_length = 0
+        self._forget_counts()
 
     def add(self, batch: pa.RecordBatch) -> Iterator[bytes]:
         """Take a batch; yield the blocks that it fills."""
@@ -88,36 +97,54 @@ class _BlockBuilder:
         x, weight = self._usable(rows, batch)
         if len(x) == 0:
             return
-        if self._origin is None:
-            self._origin = origin_of(x[:_ORIGIN_ROWS])
-        x = to_frame(x, self._origin, self._plan.dtype)
-        per_block = max(1, BLOCK_BYTES // (x.itemsize * max(1, x.shape[1])))
+        if self._keeps_sparse is None:
+            self._keeps_sparse = isinstance(x, SparseRows) and prefers_sparse(x)
+        for rows_of_part, part in _in_form(x, self._keeps_sparse):
+            yield from self._take(part, None if weight is None else weight[rows_of_part])
+
+    def _take(self, x: Any, weight: np.ndarray | None) -> Iterator[bytes]:
+        """Add usable rows, in the machine's form, to the block; yield what they fill."""
+        if self._keeps_sparse:
+            x = x.astype(self._plan.dtype)
+            per_block = max(1, BLOCK_BYTES * len(x) // x.nbytes)
+        else:
+            if self._origin is None:
+                # Unit vectors lie around 0, and cosine needs their origin there.
+                is_unit = self._plan.is_cosine
+                self._origin = np.zeros(x.shape[1]) if is_unit else origin_of(x[:_ORIGIN_ROWS])
+            x = to_frame(x, self._origin, self._plan.dtype)
+            per_block = max(1, BLOCK_BYTES // (x.itemsize * max(1, x.shape[1])))
         start = 0
         while start < len(x):
-            stop = min(len(x), start + per_block - self._pending)
+            stop = min(len(x), start + max(1, per_block - self._pending))
             self._rows.append(x[start:stop])
             if weight is not None:
                 self._weights.append(weight[start:stop])
             self._pending += stop - start
             start = stop
-            if self._pending == per_block:
+            if self._pending >= per_block:
                 yield self._flush()
+
+    def _forget_counts(self) -> None:
+        self._invalid_features = self._invalid_weights = self._wrong_length = self._zero_rows = 0
 
     def finish(self) -> Iterator[bytes]:
         """Yield what is left: a last block, or an empty one that carries counts."""
-        if self._pending or self._invalid_features or self._invalid_weights or self._wrong_length:
+        counts = self._invalid_features, self._invalid_weights, self._wrong_length, self._zero_rows
+        if self._pending or any(counts):
             yield self._flush()
 
-    def _usable(
-        self, rows: RowBatch, batch: pa.RecordBatch
-    ) -> tuple[np.ndarray, np.ndarray | None]:
+    def _usable(self, rows: RowBatch, batch: pa.RecordBatch) -> tuple[Any, np.ndarray | None]:
         """Drop rows with unusable features or weights, and rows of weight 0."""
         x, weight = rows.x, None
-        # One sum finds every NaN and infinity; only then are the rows looked at one by one.
-        with np.errstate(invalid="ignore", over="ignore"):
-            fine = np.isfinite(x).all(axis=1) if not np.isfinite(x.sum()) else None
+        fine = finite_rows(x)
         if fine is not None:
             self._invalid_features += int((~fine).sum())
+        if self._plan.is_cosine:
+            x, is_zero = unit_rows(x)
+            if is_zero is not None:
+                self._zero_rows += int(is_zero.sum())
+                fine = ~is_zero if fine is None else fine & ~is_zero
         if self._plan.is_weighted:
             weight = batch.column(1).to_numpy(zero_copy_only=False)[rows.kept].astype(np.float64)
             bad = ~(np.isfinite(weight) & (weight >= 0))
@@ -132,7 +159,7 @@ class _BlockBuilder:
         n_features = self._n_features or 0
         origin = np.zeros(n_features) if self._origin is None else self._origin
         if self._pending:
-            x = self._rows[0] if len(self._rows) == 1 else np.concatenate(self._rows)
+            x = concatenate(self._rows)
         else:
             x = np.empty((0, n_features), dtype=self._plan.dtype)
         weight = np.concatenate(self._weights or [np.empty(0)]) if self._plan.is_weighted else None
@@ -146,13 +173,33 @@ class _BlockBuilder:
             invalid_features=self._invalid_features,
             invalid_weights=self._invalid_weights,
             wrong_length=self._wrong_length,
+            zero_rows=self._zero_rows,
+            is_unit=self._plan.is_cosine,
         )
         self._rows, self._weights, self._pending = [], [], 0
-        self._invalid_features = self._invalid_weights = self._wrong_length = 0
+        self._forget_counts()
         return encode(stored)
 
 
-def _row_sq_norms(x: np.ndarray) -> np.ndarray:
+def _in_form(x: Any, keeps_sparse: bool) -> Iterator[tuple[slice, Any]]:
+    """Yield the rows, and which they are, as the machine keeps them.
+
+    A machine keeps to the form of its first rows: a dense row among sparse ones is stored by its
+    entries, a sparse row among dense ones is filled up, some rows at a time.
+    """
+    if keeps_sparse == isinstance(x, SparseRows):
+        yield slice(0, len(x)), x
+        return
+    if keeps_sparse:
+        yield slice(0, len(x)), from_dense(x)
+        return
+    for rows in slices(len(x), rows_made_dense(x.shape[1])):
+        yield rows, x[rows].toarray()
+
+
+def _row_sq_norms(x: Any) -> np.ndarray:
+    if isinstance(x, SparseRows):
+        return x.sq_norms()
     wide = x.astype(np.float64, copy=False)
     return np.einsum("nd,nd->n", wide, wide)
 

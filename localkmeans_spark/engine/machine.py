@@ -20,11 +20,13 @@ from localkmeans_spark.engine.aggregate import (
     TimedRows,
 )
 from localkmeans_spark.engine.block_format import StoredBlock, decode
-from localkmeans_spark.kernel import draws
+from localkmeans_spark.kernel import draws, sparse
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.exact_sum import to_grid
 from localkmeans_spark.kernel.lloyd import Block, lloyd_step, means_or_kept
 from localkmeans_spark.kernel.local_steps import local_phase
+from localkmeans_spark.kernel.sparse_rows import SparseRows
+from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, directions_or_kept, unit_centers
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Machine:
     def origin(self) -> np.ndarray:
         """Frame of the rows, shape (n_features,)."""
         return self.stored[-1].origin
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether the rows have length 1, for cosine distance."""
+        return self.stored[-1].is_unit
 
     @property
     def sum_sq(self) -> float:
@@ -115,6 +122,11 @@ def describe(machine: Machine, seeds: Sequence[int]) -> Statistics:
     n_features = machine.stored[-1].block.x.shape[1]
     sums, largest = np.zeros(n_features), np.zeros(n_features)
     for x, weight in blocks:
+        if isinstance(x, SparseRows):
+            of_block = sparse.column_summary(x, weight)
+            sums += of_block[0]
+            np.maximum(largest, of_block[1], out=largest)
+            continue
         wide = x.astype(np.float64, copy=False)
         sums += wide.sum(axis=0) if weight is None else weight @ wide
         np.maximum(largest, np.maximum(wide.max(axis=0), -wide.min(axis=0)), out=largest)
@@ -135,6 +147,7 @@ def describe(machine: Machine, seeds: Sequence[int]) -> Statistics:
         invalid_weights=sum(item.invalid_weights for item in machine.stored),
         wrong_length=sum(item.wrong_length for item in machine.stored),
         first_rows=first_rows,
+        zero_rows=sum(item.zero_rows for item in machine.stored),
     )
 
 
@@ -148,11 +161,19 @@ class Frame(NamedTuple):
     sum_grid : ndarray of shape (n_features,), float64
     weight_grid : float
         Spacings to which sums and weights are rounded so that they add exactly.
+    is_spherical : bool
+        Whether rows and centers have length 1 (cosine distance).
     """
 
     mean: np.ndarray
     sum_grid: np.ndarray
     weight_grid: float
+    is_spherical: bool = False
+
+    @property
+    def unit_about(self) -> np.ndarray | None:
+        """The mean if centers are to be scaled to length 1, else None (``exchange``)."""
+        return self.mean if self.is_spherical else None
 
     def to_machine(self, centers: np.ndarray, machine: Machine) -> np.ndarray:
         """Move centers from the shared frame into a machine's."""
@@ -184,18 +205,25 @@ def _one_local_round(
     machine: Machine, frame: Frame, centers: np.ndarray, local_steps: int, settled: bool
 ) -> RoundSummary:
     began = frame.to_machine(centers, machine)
-    phase = local_phase(machine.blocks, began, local_steps, machine.sum_sq, settled)
+    update = means_or_kept
+    if machine.is_unit:
+        began, update = unit_centers(began), directions_or_kept
+    phase = local_phase(machine.blocks, began, local_steps, machine.sum_sq, settled, update)
     filled = phase.weights > 0
     explained = np.einsum("kd,kd->k", phase.sums, phase.sums)[filled] / phase.weights[filled]
     moved = means_or_kept(phase.sums, phase.weights, began) - began
-    sq_moved = np.einsum("kd,kd->k", moved, moved)
+    sq_moved = sq_drift = np.einsum("kd,kd->k", moved, moved)
+    if machine.is_unit:
+        # The scatter is about the means, as ever; centers drift as directions.
+        moved = directions_or_kept(phase.sums, phase.weights, began) - began
+        sq_drift = np.einsum("kd,kd->k", moved, moved)
     shift = machine.origin - frame.mean
     return RoundSummary(
         sums=to_grid(phase.sums + phase.weights[:, None] * shift, frame.sum_grid),
         weights=to_grid(phase.weights, frame.weight_grid),
         machines=np.array([machine.number]),
         inertia=np.array([phase.inertia]),
-        sq_drift=np.array([sq_moved.max()]),
+        sq_drift=np.array([sq_drift.max()]),
         sq_moved=np.array([phase.weights @ sq_moved]),
         within=np.array([machine.sum_sq - explained.sum()]),
         filled=np.array([filled.sum()]),
@@ -212,15 +240,20 @@ class CentersOrder(NamedTuple):
 def assign(machine: Machine, order: CentersOrder) -> Assignment:
     """Label every row exactly; return sizes, weights and inertia per cluster."""
     centers = order.centers - machine.origin
+    if machine.is_unit:
+        centers = unit_centers(centers)
     k = len(centers)
     sizes = np.zeros(k, dtype=np.int64)
     weights, inertia = np.zeros(k), np.zeros(k)
     for x, weight in machine.blocks:
-        labels, sq_distances = exact_nearest(x, centers)
+        find = sparse.exact_nearest if isinstance(x, SparseRows) else exact_nearest
+        labels, sq_distances = find(x, centers)
         sizes += np.bincount(labels, minlength=k)
         weights += np.bincount(labels, weights=weight, minlength=k)
         weighted = sq_distances if weight is None else sq_distances * weight
         inertia += np.bincount(labels, weights=weighted, minlength=k)
+    if machine.is_unit:
+        inertia *= COSINE_OF_SQ
     return Assignment(np.array([machine.number]), sizes, weights[None], inertia[None])
 
 

@@ -144,6 +144,9 @@ class FitRecord:
         What was done about clusters without a row: ``"keep"`` or ``"reseed"``.
     resumed_round : int
         Round after which a checkpoint was taken up again; 0 when the fit ran from its beginning.
+    distance_measure : str
+        ``"euclidean"``, or ``"cosine"``: then inertia, shifts and drifts are sums and sizes of
+        cosine distances, 1 - cos.
     """
 
     k_requested: int
@@ -176,6 +179,7 @@ class FitRecord:
     restarts: list[RestartRecord] = field(default_factory=list)
     empty_clusters: str = "keep"
     resumed_round: int = 0
+    distance_measure: str = "euclidean"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as nested plain Python values (JSON-ready)."""

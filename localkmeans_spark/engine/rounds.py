@@ -62,7 +62,10 @@ class SparkMachines:
             machine.local_round, payload, merge_rounds, description, nbytes
         )
         return [
-            (exchange(s, c), c.nbytes * n_tasks + s.nbytes - s.sums.nbytes)
+            (
+                exchange(s, c, self.data.frame.unit_about),
+                c.nbytes * n_tasks + s.nbytes - s.sums.nbytes,
+            )
             for s, c in zip(summaries, centers, strict=True)
         ]
 

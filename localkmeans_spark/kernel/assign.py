@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
+from localkmeans_spark.kernel.differences import decide, score_rounding, sq_distance_to
+from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 
-def exact_nearest(x: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def exact_nearest(
+    x: np.ndarray, centers: np.ndarray, with_distances: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
     """Return each row's nearest center and squared distance, free of product rounding.
 
     A product in x's dtype proposes; every row whose runner-up is within rounding of the winner is
@@ -19,91 +26,103 @@ def exact_nearest(x: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.nd
     x : ndarray of shape (n, n_features), float32 or float64
     centers : ndarray of shape (k, n_features), float64
         In the frame of ``x``.
+    with_distances : bool
+        False saves the distances' time.
 
     Returns
     -------
     labels : ndarray of shape (n,), int32
         Ties go to the lowest index.
     sq_distances : ndarray of shape (n,), float64
-        Never negative; exactly 0 for a row equal to its center.
+        Never negative; exactly 0 for a row equal to its center. Empty without distances.
     """
-    k, n_features = centers.shape
     labels = np.zeros(len(x), dtype=np.int32)
-    sq_distances = np.empty(len(x))
-    sq_norms = np.einsum("kd,kd->k", centers, centers)
-    half_sq_norms = (0.5 * sq_norms).astype(x.dtype)
-    transposed = np.ascontiguousarray(centers.T, dtype=x.dtype)
-    # Rounding of a score: sqrt(d) products of size |x||c| plus the norm's own rounding. 4 is
-    # generous; a row flagged for nothing only costs a few more differences.
-    unit = (4.0 * np.sqrt(n_features) + 8.0) * float(np.finfo(x.dtype).eps)
-    largest = float(np.sqrt(sq_norms.max()))
-    for rows in slices(len(x), rows_per_chunk(n_features, k, x.itemsize)):
-        part = x[rows]
-        if k > 1:
-            scores = part @ transposed
-            scores -= half_sq_norms
-            best = scores.max(axis=1)
-            norms = np.sqrt(np.einsum("nd,nd->n", part, part))
-            slack = (unit * largest) * (norms + largest)
-            close = scores >= (best - slack)[:, None]
-            labels[rows] = close.argmax(axis=1)
-            _decide(part, centers, close, labels[rows])
-        sq_distances[rows] = sq_distance_to(part, centers, labels[rows])
+    sq_distances = np.empty(len(x) if with_distances else 0)
+    label = _labeller(centers, x.dtype)
+    for rows in slices(len(x), rows_per_chunk(centers.shape[1], len(centers), x.itemsize)):
+        labels[rows] = label(x[rows])
+        if with_distances:
+            sq_distances[rows] = sq_distance_to(x[rows], centers, labels[rows])
     return labels, sq_distances
 
 
-def _decide(x: np.ndarray, centers: np.ndarray, close: np.ndarray, labels: np.ndarray) -> None:
-    """Settle rows with several close centers by float64 distances; writes ``labels``."""
-    several = np.flatnonzero(close.sum(axis=1) > 1)
-    # A few MB of index pairs and of differences at a time, even if every center is close.
-    step = max(1, (4 << 20) // (32 * max(x.shape[1], len(centers))))
-    for some in slices(len(several), step):
-        rows = several[some]
-        row, cluster = np.nonzero(close[rows])
-        starts = np.searchsorted(row, np.arange(len(rows)))
-        sq = np.concatenate(
-            [
-                sq_distance_to(x[rows[row[pairs]]], centers, cluster[pairs])
-                for pairs in slices(len(row), 4 * step)
-            ]
-        )
-        smallest = np.minimum.reduceat(sq, starts)
-        # The first pair of a row that reaches the minimum: clusters ascend within a row.
-        winners = np.flatnonzero(sq == smallest[row])
-        first = winners[np.searchsorted(row[winners], np.arange(len(rows)))]
-        labels[rows] = cluster[first]
+def _labeller(centers: np.ndarray, dtype: np.dtype) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that labels a chunk of rows of this dtype exactly."""
+    k, n_features = centers.shape
+    sq_norms = np.einsum("kd,kd->k", centers, centers)
+    half_sq_norms = (0.5 * sq_norms).astype(dtype)
+    transposed = np.ascontiguousarray(centers.T, dtype=dtype)
+    unit = score_rounding(n_features, dtype)
+    largest = float(np.sqrt(sq_norms.max()))
 
+    def label(x: np.ndarray) -> np.ndarray:
+        if k == 1:
+            return np.zeros(len(x), dtype=np.int32)
+        scores = x @ transposed
+        scores -= half_sq_norms
+        labels = scores.argmax(axis=1).astype(np.int32)
+        flat = scores.reshape(-1)
+        at = np.arange(0, flat.size, k) + labels
+        best = flat[at]
+        flat[at] = -np.inf
+        second = scores.max(axis=1)
+        norms = np.sqrt(np.einsum("nd,nd->n", x, x))
+        least = best - (unit * largest) * (norms + largest)
+        # Not >=: a row whose scores overflowed to NaN must be settled, too.
+        several = np.flatnonzero(~(second < least))
+        if len(several):
+            flat[at] = best
+            close = ~(scores[several] < least[several, None])
+            few = close.argmax(axis=1).astype(np.int32)
+            decide(x[several], centers, close, few)
+            labels[several] = few
+        return labels
 
-def sq_distance_to(x: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return ``||x_n - centers[labels_n]||**2`` by float64 differences, shape (n,), float64."""
-    difference = x.astype(np.float64)
-    difference -= centers[labels]
-    difference *= difference
-    return difference.sum(axis=1)
+    return label
 
 
 def assign_rows(
-    x: np.ndarray, centers: np.ndarray, origin: np.ndarray, dtype: str
+    x: np.ndarray | SparseRows,
+    centers: np.ndarray,
+    origin: np.ndarray,
+    dtype: str,
+    with_distances: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Label raw rows exactly as the fit labelled them.
 
     Parameters
     ----------
-    x : ndarray of shape (n, n_features), any real dtype
+    x : ndarray of shape (n, n_features), any real dtype, or SparseRows
         Raw rows, finite.
     centers : ndarray of shape (k, n_features), float64
     origin : ndarray of shape (n_features,), float64
         Frame in which the fit kept its rows (``FitResult.origin``).
     dtype : str
         Precision in which the fit kept its rows.
+    with_distances : bool
+        False saves the distances' time.
 
     Returns
     -------
     labels : ndarray of shape (n,), int32
         Ties go to the lowest index.
     sq_distances : ndarray of shape (n,), float64
+        Empty without distances.
     """
-    return exact_nearest(to_frame(x, origin, dtype), centers - origin)
+    if isinstance(x, SparseRows) and sparse.prefers_sparse(x) and not origin.any():
+        return sparse.exact_nearest(x.astype(dtype), centers)
+    labels = np.empty(len(x), dtype=np.int32)
+    sq_distances = np.empty(len(x) if with_distances else 0)
+    moved = centers - origin
+    label = _labeller(moved, np.dtype(dtype))
+    # Chunk by chunk from raw rows to labels: nothing of the size of x is made.
+    for rows in slices(len(x), rows_per_chunk(centers.shape[1], len(centers), 8)):
+        part = x[rows].toarray() if isinstance(x, SparseRows) else x[rows]
+        part = to_frame(part, origin, dtype)
+        labels[rows] = label(part)
+        if with_distances:
+            sq_distances[rows] = sq_distance_to(part, moved, labels[rows])
+    return labels, sq_distances
 
 
 def to_frame(x: np.ndarray, origin: np.ndarray, dtype: str) -> np.ndarray:

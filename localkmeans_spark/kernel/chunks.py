@@ -39,6 +39,11 @@ def rows_per_sum(n_features: int, k: int) -> int:
     )
 
 
+def rows_made_dense(n_features: int) -> int:
+    """Return how many sparse rows to make dense at a time: 16 MiB of float64, at least one."""
+    return max(1, (16 << 20) // (8 * max(1, n_features)))
+
+
 def slices(n: int, step: int) -> Iterator[slice]:
     """Yield consecutive slices of at most ``step`` that cover ``range(n)``."""
     for start in range(0, n, step):

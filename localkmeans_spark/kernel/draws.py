@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from localkmeans_spark.kernel.assign import sq_distance_to
+from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.chunks import rows_per_sum, slices
+from localkmeans_spark.kernel.differences import sq_distance_to
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.nearest import Scorer
+from localkmeans_spark.kernel.sparse_rows import SparseRows, concatenate
 
 
 def generator(seed: int, *key: int) -> np.random.Generator:
@@ -188,7 +190,7 @@ def draw_row_by_distance(
     potential : float
         E_i, the sum of ``w * squared distance`` to the nearest center.
     """
-    x = np.concatenate([block.x for block in blocks])
+    x = concatenate([block.x for block in blocks])
     mass = np.concatenate([_mass_of_rows(block) for block in blocks])
     mass *= sq_distances_to_nearest(x, centers)
     potential = float(mass.sum())
@@ -196,12 +198,14 @@ def draw_row_by_distance(
     return x[chosen].astype(np.float64), potential
 
 
-def sq_distances_to_nearest(x: np.ndarray, centers: np.ndarray) -> np.ndarray:
+def sq_distances_to_nearest(x: np.ndarray | SparseRows, centers: np.ndarray) -> np.ndarray:
     """Return each row's squared distance to its nearest center, shape (n,), float64.
 
     The nearest center is found by a product in x's dtype, the distance by float64 differences:
     0 for a row that equals its center, never negative.
     """
+    if isinstance(x, SparseRows):
+        return sparse.sq_distance_to(x, centers, sparse.nearest(x, centers))
     labels = np.empty(len(x), dtype=np.int32)
     Scorer(centers).nearest(x, labels)
     result = np.empty(len(x))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.chunks import rows_per_sum, slices
 from localkmeans_spark.kernel.nearest import Scorer
+from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 
 class Block(NamedTuple):
@@ -19,12 +21,12 @@ class Block(NamedTuple):
     Attributes
     ----------
     x : ndarray of shape (n, n_features), float32 or float64, C-contiguous, read-only
-        Rows relative to the machine's origin.
+        Rows relative to the machine's origin; or SparseRows, whose origin is 0.
     weight : ndarray of shape (n,), float64, or None
         Sample weights, all > 0; None when every row weighs 1.
     """
 
-    x: np.ndarray
+    x: Any
     weight: np.ndarray | None
 
 
@@ -96,6 +98,9 @@ def lloyd_step(blocks: Sequence[Block], centers: np.ndarray) -> tuple[np.ndarray
     weights = np.zeros(len(centers))
     scorer = Scorer(centers)
     for block in blocks:
+        if isinstance(block.x, SparseRows):
+            sparse.add_step(block.x, block.weight, centers, sums, weights)
+            continue
         labels = np.empty(len(block.x), dtype=np.int32)
         scorer.nearest(block.x, labels)
         add_cluster_sums(block, labels, sums)

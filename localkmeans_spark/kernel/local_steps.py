@@ -7,7 +7,7 @@ bytes a row) live for one round.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -22,6 +22,7 @@ from localkmeans_spark.kernel.lloyd import (
     means_or_kept,
 )
 from localkmeans_spark.kernel.nearest import Scorer
+from localkmeans_spark.kernel.plain_steps import PlainSteps, wants_plain_steps
 
 # Products of fewer multiplications a row than this cost less than keeping bounds.
 _MIN_PRODUCT = 2048
@@ -40,6 +41,7 @@ def local_phase(
     local_steps: int,
     sum_sq: float,
     settled: bool = False,
+    update: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = means_or_kept,
 ) -> LocalPhase:
     """Run the local steps of one round on one machine (Algorithm 1, Machine(i)).
 
@@ -58,6 +60,8 @@ def local_phase(
     settled : bool
         Whether the centers come from Lloyd steps already, so that most rows will stay where the
         first step puts them. Says when bounds begin to pay; changes no result.
+    update : callable (sums, weights, centers) -> centers
+        ``means_or_kept``, or ``spherical.directions_or_kept`` for cosine distance.
 
     Returns
     -------
@@ -67,10 +71,14 @@ def local_phase(
     -----
     The inertia comes from the sums of the first step, at no extra pass. Runs on: executor.
     """
-    assignment = _Assignment(blocks, centers, settled and local_steps > 1)
+    assignment: PlainSteps | _Assignment
+    if wants_plain_steps(blocks):
+        assignment = PlainSteps(blocks, centers)
+    else:
+        assignment = _Assignment(blocks, centers, settled and local_steps > 1)
     inertia = inertia_from_sums(assignment.sums, assignment.weights, centers, sum_sq)
     for step in range(2, local_steps + 1):
-        moved = means_or_kept(assignment.sums, assignment.weights, assignment.centers)
+        moved = update(assignment.sums, assignment.weights, assignment.centers)
         if np.array_equal(moved, assignment.centers):
             break  # a local fixed point: every further step would repeat this one
         assignment.step(moved, steps_left=local_steps - step)

@@ -76,9 +76,7 @@ class Scorer:
             second = flat[scores.argmax(axis=1) + starts]
             yield some, Two(labels, best, second)
 
-    def _scores(
-        self, x: np.ndarray, rows: np.ndarray | None
-    ) -> Iterator[tuple[slice, np.ndarray]]:
+    def _scores(self, x: np.ndarray, rows: np.ndarray | None) -> Iterator[tuple[slice, np.ndarray]]:
         transposed, half_sq_norms = self._as(x.dtype)
         n_features, k = transposed.shape
         n = len(x) if rows is None else len(rows)

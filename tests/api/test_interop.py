@@ -45,9 +45,6 @@ def test_from_mllib(blobs):
     assert ours.getK() == 4
     both = ours.setPredictionCol("ours").transform(mllib.transform(blobs))
     assert both.where("ours <> theirs").count() == 0
-    cosine = KMeans(k=2, seed=1, maxIter=1, distanceMeasure="cosine").fit(blobs)
-    with pytest.raises(InvalidInputError, match="'euclidean'; got 'cosine'"):
-        LocalKMeansModel.fromMLlib(cosine)
 
 
 def test_to_sklearn(model, blob_rows):

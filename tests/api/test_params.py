@@ -79,7 +79,7 @@ BAD = [
     ("initialCenters", [[1.0], [2.0, 3.0]]),
     ("initialCenters", np.empty((0, 2))),
     ("initialCenters", "centers"),
-    ("distanceMeasure", "cosine"),
+    ("distanceMeasure", "manhattan"),
     ("solver", "row"),
     ("maxBlockSizeInMB", 16.0),
     ("numPartitions", 0),

@@ -40,7 +40,8 @@ def test_every_flag_reaches_the_estimator() -> None:
     words = (
         "--local-steps 7 --max-iter 11 --tol 0.5 --seed 9 --init random --partitions 13 "
         "--dtype float64 --no-safeguard --handle-invalid skip --weight-col w "
-        "--n-init 6 --empty-clusters reseed --checkpoint-dir c"
+        "--n-init 6 --empty-clusters reseed --checkpoint-dir c "
+        "--distance-measure cosine"
     )
     made = make_estimator("fit", parse_fit([*NEEDED, *words.split()]))
     found = {param: made.getOrDefault(param) for param in PARAMS.values()}
@@ -48,6 +49,7 @@ def test_every_flag_reaches_the_estimator() -> None:
         "k": 3, "localSteps": 7, "maxIter": 11, "tol": 0.5, "seed": 9, "initMode": "random",
         "numPartitions": 13, "dtype": "float64", "safeguard": False, "handleInvalid": "skip",
         "weightCol": "w", "nInit": 6, "emptyClusters": "reseed", "checkpointDir": "c",
+        "distanceMeasure": "cosine",
     }  # fmt: skip
 
 

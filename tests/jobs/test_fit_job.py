@@ -283,3 +283,19 @@ def test_told_to_stop_it_leaves_nothing(
     assert stdout == ""
     assert all(line.startswith("fit: ") for line in stderr.splitlines()), stderr
     assert names(tmp_path) == ["x.npz"]
+
+
+def test_sparse_libsvm_rows_by_cosine(run_here: Run, tmp_path: Path) -> None:
+    # Rows point along feature 3 or along feature 90, whatever their length.
+    lines = [f"0 {3 if i % 2 else 90}:{1 + i} 100:0.01" for i in range(40)]
+    (tmp_path / "t.libsvm").write_text("\n".join(lines) + "\n")
+    told = run_here(
+        fit.main, "--input", tmp_path / "t.libsvm", "--k", 2, "--seed", 1,
+        "--distance-measure", "cosine", "--output", tmp_path / "out",
+    )  # fmt: skip
+    assert told.status == 0
+    assert told.metrics["d"] == 100
+    assert told.metrics["cost"] < 1e-3
+    model = LocalKMeansModel.load(str(tmp_path / "out" / "model"))
+    assert model.summary.clusterSizes == [20, 20]
+    assert "cosine distances" in (tmp_path / "out" / "report.html").read_text()

@@ -1,0 +1,167 @@
+"""One batch of rows → labels and costs, in the Python workers of ``transform``."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from localkmeans_spark.engine.arrow_rows import read_features, row_lengths
+from localkmeans_spark.errors import Fact, InvalidInputError, invalid
+from localkmeans_spark.kernel.assign import assign_rows
+from localkmeans_spark.kernel.sparse_rows import finite_rows
+from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, unit_rows
+
+
+class Frame(NamedTuple):
+    """Centers and how rows are compared with them.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, n_features), float64
+        Of length 1 for cosine distance.
+    origin : ndarray of shape (n_features,), float64
+    dtype : str
+        See ``kernel.assign.assign_rows``.
+    is_cosine : bool
+    """
+
+    centers: np.ndarray
+    origin: np.ndarray
+    dtype: str
+    is_cosine: bool = False
+
+
+class RowRule(NamedTuple):
+    """What to do with rows that cannot be labelled: null, NaN, infinite, zero for cosine.
+
+    Attributes
+    ----------
+    owner : str
+        Class shown in messages.
+    subject : str
+        The features as the user knows them, for example ``"column 'features'"``.
+    on_invalid : str
+        ``"null"`` gives them no label; ``"count"`` gives them minus the number of such rows in
+        their batch, for a column that raises; ``"raise"`` raises.
+    """
+
+    owner: str
+    subject: str
+    on_invalid: str
+
+
+class Scored(NamedTuple):
+    """Labels (n,) int32, whether they are null (n,), and costs (n,) float64 or None.
+
+    A cost is the squared Euclidean distance, or the cosine distance; NaN where there is no label.
+    """
+
+    labels: np.ndarray
+    is_null: np.ndarray
+    costs: np.ndarray | None
+
+
+def label_rows(
+    x: Any, frame: Frame, with_costs: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Label rows as the fit labelled them.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_features) or SparseRows
+    frame : Frame
+    with_costs : bool
+
+    Returns
+    -------
+    labels : ndarray of shape (n,), int32
+    costs : ndarray of shape (n,), float64; empty without costs
+    usable : ndarray of shape (n,), bool, or None
+        None when all rows are; labels and costs are those of the usable rows alone.
+    """
+    usable = finite_rows(x)
+    if frame.is_cosine:
+        x, is_zero = unit_rows(x)
+        if is_zero is not None:
+            usable = ~is_zero if usable is None else usable & ~is_zero
+    if usable is not None:
+        x = x[usable]
+    labels, costs = assign_rows(x, frame.centers, frame.origin, frame.dtype, with_costs)
+    return labels, COSINE_OF_SQ * costs if frame.is_cosine else costs, usable
+
+
+def score_column(
+    column: pa.Array, kind: str, frame: Frame, rule: RowRule, with_costs: bool
+) -> Scored:
+    """Label one Arrow batch (runs on: executor).
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        Features as ``engine.columns.ingest_columns`` selects them.
+    kind : str
+        Of that column.
+    frame : Frame
+    rule : RowRule
+    with_costs : bool
+
+    Raises
+    ------
+    InvalidInputError
+        If a row has another number of features than the centers, or by ``rule.on_invalid``.
+    """
+    n_features = frame.centers.shape[1]
+    rows = read_features(column, kind, n_features)
+    if rows.wrong_length:
+        lengths = np.unique(row_lengths(column, kind))
+        found = ", ".join(str(length) for length in lengths[lengths != n_features][:3])
+        raise wrong_width(rule.owner, rule.subject, n_features, found or "indices outside a row")
+    labels = np.zeros(len(column), dtype=np.int32)
+    is_null = np.ones(len(column), dtype=bool)
+    costs = np.full(len(column), np.nan) if with_costs else None
+    found_labels, found_costs, usable = label_rows(rows.x, frame, with_costs)
+    kept = rows.kept if usable is None else rows.kept[usable]
+    labels[kept], is_null[kept] = found_labels, False
+    if costs is not None:
+        costs[kept] = found_costs
+    bad = len(column) - len(kept)
+    if bad and rule.on_invalid == "raise":
+        raise invalid_rows(rule, frame.is_cosine, f"{bad} such row(s) in one batch of rows")
+    if bad and rule.on_invalid == "count":
+        labels[is_null] = -bad
+        is_null[:] = False
+    return Scored(labels, is_null, costs)
+
+
+def as_arrow(scored: Scored) -> pa.Array:
+    """Return labels, or a struct of labels and costs, as an Arrow array."""
+    mask = scored.is_null if scored.is_null.any() else None
+    labels = pa.array(scored.labels, type=pa.int32(), mask=mask)
+    if scored.costs is None:
+        return labels
+    return pa.StructArray.from_arrays([labels, pa.array(scored.costs)], names=["label", "cost"])
+
+
+def wrong_width(owner: str, subject: str, n_features: int, found: object) -> InvalidInputError:
+    """Build the error for rows of another width than the centers."""
+    return invalid(
+        owner,
+        subject,
+        f"{n_features} numbers wide, as the model's centers are",
+        Fact(found),
+        "Give it the columns that the model was fitted on.",
+    )
+
+
+def invalid_rows(rule: RowRule, is_cosine: bool, found: str) -> InvalidInputError:
+    """Build the error for rows that cannot be labelled."""
+    zeros = ", and of rows of zeros, which have no direction for cosine distance"
+    return invalid(
+        rule.owner,
+        rule.subject,
+        "free of null, NaN and infinite values" + (zeros if is_cosine else ""),
+        Fact(found),
+        "Clean them, or set handleInvalid to 'skip' (drop them) or 'keep' (extra cluster k).",
+    )
