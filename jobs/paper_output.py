@@ -108,7 +108,7 @@ def write_report(folder: Path, command: str) -> Path:
     Path
         Of the report.
     """
-    from jobs.paper_claims import reproduction
+    from jobs.paper_text import reproduction
 
     found = {figure: read_tables(folder, figure) for figure in (*TITLES, "choices")}
     found = {figure: tables for figure, tables in found.items() if tables}
