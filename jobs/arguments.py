@@ -39,7 +39,7 @@ example:
 """
 
 
-class Parser(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
     """An ArgumentParser whose errors are the library's: one line, raised, no usage text."""
 
     source = ""
@@ -64,7 +64,7 @@ def parse_fit(argv: Sequence[str] | None = None) -> FitOptions:
     InvalidInputError
         For anything unreadable, unknown or missing, in the flags or in the ``--config`` file.
     """
-    parser = Parser(
+    parser = _Parser(
         prog="fit",
         usage="python jobs/fit.py --input PATH --k K --output DIR [options]",
         description="Cluster the rows of a table into k clusters and write the model, every "
@@ -98,7 +98,7 @@ def parse_fit(argv: Sequence[str] | None = None) -> FitOptions:
 
 def parse_predict(argv: Sequence[str] | None = None) -> PredictOptions:
     """Read the command line of ``jobs/predict.py``; see :func:`parse_fit`."""
-    parser = Parser(
+    parser = _Parser(
         prog="predict",
         usage="python jobs/predict.py --model DIR --input PATH --output DIR [options]",
         description="Give every row of a table the cluster of its nearest center in a saved model.",
@@ -124,21 +124,21 @@ _PARSER_STYLE: dict[str, Any] = {
 
 def _add_clustering(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("clustering")
-    group.add_argument("--k", type=whole_number, help="number of clusters (required)")
+    group.add_argument("--k", type=_whole, help="number of clusters (required)")
     group.add_argument(
         "--local-steps",
-        type=whole_number,
+        type=_whole,
         metavar="L",
         help="Lloyd steps every partition does alone between two exchanges of centers; "
         f"1 is plain Lloyd ({_default('localSteps')})",
     )
     group.add_argument(
-        "--max-iter", type=whole_number, metavar="T", help=f"most Lloyd steps ({_default('maxIter')})"
+        "--max-iter", type=_whole, metavar="T", help=f"most Lloyd steps ({_default('maxIter')})"
     )
     group.add_argument(
         "--tol", type=_number, help=f"stop when no center moves farther ({_default('tol')})"
     )
-    group.add_argument("--seed", type=whole_number, help="for the same result again (default: a new one)")
+    group.add_argument("--seed", type=_whole, help="for the same result again (default: a new one)")
     group.add_argument(
         "--init",
         metavar="MODE",
@@ -146,7 +146,7 @@ def _add_clustering(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--partitions",
-        type=whole_number,
+        type=_whole,
         metavar="M",
         help="split the rows over M partitions first (default: as the input is split)",
     )
@@ -216,7 +216,7 @@ def _add_output(parser: argparse.ArgumentParser, what: str) -> argparse._Argumen
     return group
 
 
-def _from_file(parser: Parser, flags: dict[str, Any]) -> dict[str, Any]:
+def _from_file(parser: _Parser, flags: dict[str, Any]) -> dict[str, Any]:
     """Return what the ``--config`` file says, checked as if it had been typed."""
     if "config" not in flags:
         return {}
@@ -232,7 +232,7 @@ def _from_file(parser: Parser, flags: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _check(parser: Parser, options: InputOptions, required: Sequence[str]) -> None:
+def _check(parser: _Parser, options: InputOptions, required: Sequence[str]) -> None:
     missing = [f"--{name}" for name in required if getattr(options, name) is None]
     if missing:
         parser.error(f"{' and '.join(missing)} must be given")
@@ -250,7 +250,7 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
-def whole_number(text: str) -> int:
+def _whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
@@ -276,3 +276,8 @@ def _fit_flags() -> dict[str, bool]:
 def _default(param: str) -> str:
     """Say the estimator's own default: it is the one home of these values."""
     return f"default: {LocalKMeans().getOrDefault(param)}"
+
+
+# What the parsers of other jobs are made from.
+Parser, PARSER_STYLE, whole_number = _Parser, _PARSER_STYLE, _whole
+add_input, check_given = _add_input, _check

@@ -94,7 +94,7 @@ def run(options: argparse.Namespace, session_opened: Callable[[], None]) -> None
             if name == "3" and "2" in wanted:
                 continue  # drawn with figure 2, from the same runs
             began = time.monotonic()
-            for figure, tables in _figure(spark.sparkContext, name, options, wanted).items():
+            for figure, tables in _figure(spark.sparkContext, name, options).items():
                 write_figure(folder, figure, tables)
             say(OWNER, f"figure {name}: {time.monotonic() - began:.0f} s")
     page = write_report(folder, " ".join(sys.argv[1:]))
@@ -102,9 +102,9 @@ def run(options: argparse.Namespace, session_opened: Callable[[], None]) -> None
 
 
 def _figure(
-    context: SparkContext, name: str, options: argparse.Namespace, wanted: Sequence[str]
+    context: SparkContext, name: str, options: argparse.Namespace
 ) -> dict[str, Tables]:
-    """Return the tables of one figure; of 2 and 3 together when both are wanted."""
+    """Return the tables of one figure; of 2 and 3 together, which show the same runs."""
     if name in SYNTHETIC:
         return {name: _synthetic(context, SYNTHETIC[name], options)}
     if name == "choices":
@@ -118,7 +118,7 @@ def _figure(
 
         return {name: beyond_tables(context, options.trials, options.seed, options.quick)}
     tables = _real(context, options)
-    return {figure: tables for figure in REAL if figure in wanted}
+    return dict.fromkeys(REAL, tables)
 
 
 def quick_setting(setting: Setting) -> Setting:
