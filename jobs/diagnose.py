@@ -157,9 +157,7 @@ def by_label(table: Table) -> Diagnosis:
     return _checked(centers, counts, sigma, [f"class {row['cluster']}" for row in found])
 
 
-def _checked(
-    centers: np.ndarray, counts: np.ndarray, sigma: float, names: list[str]
-) -> Diagnosis:
+def _checked(centers: np.ndarray, counts: np.ndarray, sigma: float, names: list[str]) -> Diagnosis:
     filled = counts.sum(axis=0) > 0
     if filled.sum() < 2:
         raise invalid(

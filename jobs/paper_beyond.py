@@ -56,6 +56,7 @@ class _Sizes:
     n: int = 200
     d: int = 100
     n_steps: int = 30
+    local_steps: tuple[int, ...] = LOCAL_STEPS
 
 
 def beyond_tables(
@@ -68,8 +69,10 @@ def beyond_tables(
     dict of str to DataFrame
         ``fits``: one row a fit; ``placements`` and ``reach``: means over trials.
     """
-    sizes = _Sizes(k=4, m=4, n=50, d=20, n_steps=6) if quick else _Sizes()
-    trials = min(trials, MOST_TRIALS)
+    sizes = _Sizes()
+    if quick:
+        sizes = _Sizes(k=4, m=4, n=50, d=20, n_steps=6, local_steps=(1, 3))
+    trials = min(trials, 1 if quick else MOST_TRIALS)
     rows = []
     for name, place in PLACEMENTS.items():
         say(OWNER, f"beyond, {name}: {trials} trials")
@@ -79,8 +82,8 @@ def beyond_tables(
                 orthonormal_centers(sizes.k, sizes.d, rng), LOW,
                 place(sizes.m, sizes.n, sizes.k, rng), seed=int(rng.integers(2**62)),
             )  # fmt: skip
-            for row in _fits(context, mixture, sizes, seed + trial):
-                rows.append({"placement": name, "trial": trial, **row})
+            about = {"placement": name, "trial": trial}
+            rows += [{**about, **row} for row in _fits(context, mixture, sizes, seed + trial)]
     fits = pd.DataFrame(rows)
     return {"fits": fits, "placements": _placements(fits), "reach": _reach(fits)}
 
@@ -95,7 +98,7 @@ def _fits(
     frame = mixture_frame(spark, mixture)
     centralized = None
     for safeguard in (False, True):
-        for steps in LOCAL_STEPS:
+        for steps in sizes.local_steps:
             if safeguard and steps == 1:
                 continue  # nothing to guard against
             estimator = LocalKMeans(

@@ -6,6 +6,7 @@ A verdict follows from the tables by the rule written beside it; nothing is ente
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -112,17 +113,23 @@ def _r(found: Found, figure: str) -> str:
     return f"{found[figure]['curves']['r'].iloc[0]:.2f}"
 
 
+def _last_step(found: Found, figure: str) -> int:
+    return int(found[figure]["trials"]["t"].max())
+
+
 def claim_3(found: Found) -> Verdict:
     """A falls by a fifth at the exchange; final A equals the centralized one."""
     parts, words = [], []
     for figure in (LOW, HIGH):
-        before, after = errors(found, figure, HALF, 15), errors(found, figure, HALF, 16)
+        exchange = _last_step(found, figure) // 2
+        before = errors(found, figure, HALF, exchange)
+        after = errors(found, figure, HALF, exchange + 1)
         drop = _paired(before, after)
         end = _paired(errors(found, figure, HALF), errors(found, figure, "L = 1"))
         parts += [_above(drop) and drop.mean > 0.2 * before.mean(), _same(end)]
         words.append(
-            f"r = {_r(found, figure)}: A falls from {before.mean():.3f} to {after.mean():.3f} at the "
-            f"second exchange; final A minus centralized {end}"
+            f"r = {_r(found, figure)}: A falls from {before.mean():.3f} to {after.mean():.3f} "
+            f"at the second exchange; final A minus centralized {end}"
         )
     return Verdict(_share(parts), ". ".join(words) + ".")
 
@@ -174,7 +181,7 @@ def claim_6(found: Found) -> Verdict:
 
 def _falls(series: list[np.ndarray]) -> bool:
     return series[-1].mean() < series[0].mean() and not any(
-        _above(_apart(later, earlier)) for earlier, later in zip(series, series[1:], strict=False)
+        _above(_apart(later, earlier)) for earlier, later in pairwise(series)
     )
 
 
@@ -191,7 +198,7 @@ def claim_7(found: Found) -> Verdict:
 
 
 def claim_8(found: Found) -> Verdict:
-    """m = 10 and 20 end alike (2 se) below 0.2; the largest m ends above 0.3."""
+    """With m = 10 and 20 A ends alike (2 se) below 0.2; the largest m ends above 0.3."""
     weighted, plain = _lines(found, "4c"), _lines(found, "4c", "L = 3, plain mean")
     names = list(weighted)
     words, parts = [], {}
@@ -208,7 +215,8 @@ def claim_9(found: Found) -> Verdict:
     parts, words = [], []
     for name in dict.fromkeys(table["line"]):
         ends = {
-            method: errors(found, "2", method, line=name) for method in dict.fromkeys(table["method"])
+            method: errors(found, "2", method, line=name)
+            for method in dict.fromkeys(table["method"])
         }
         means = {method: mean_of(values) for method, values in ends.items()}
         aggregated = {method: v for method, v in means.items() if method != ALONE}
@@ -219,7 +227,9 @@ def claim_9(found: Found) -> Verdict:
             small = [aggregated[method].mean for method in ("L = 1", "L = 2", "L = 3")]
             parts.append(max(small) - min(small) < 0.02)
         if name.startswith("CIFAR"):
-            parts.append(min(aggregated[f"L = {s}"].mean for s in (2, 3)) < aggregated["L = 1"].mean)
+            parts.append(
+                min(aggregated[f"L = {s}"].mean for s in (2, 3)) < aggregated["L = 1"].mean
+            )
         words.append(
             f"{name} ({len(ends[ALONE])} trials): final A "
             + ", ".join(f"{method} {value}" for method, value in means.items())

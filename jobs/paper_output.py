@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 from importlib import resources
 from pathlib import Path
 
@@ -58,7 +57,7 @@ def _write(path: Path, data: bytes) -> None:
     """Replace a file at once."""
     aside = path.with_name(f".{path.name}.partial")
     aside.write_bytes(data)
-    os.replace(aside, path)
+    aside.replace(path)
 
 
 def draw(figure: str, tables: dict[str, pd.DataFrame]) -> Figure | None:
@@ -75,12 +74,16 @@ def draw(figure: str, tables: dict[str, pd.DataFrame]) -> Figure | None:
         return None
     table = tables["curves"]
     if figure in ("2", "3"):
-        panels = {name: rows for name, rows in table.groupby("line", sort=False)}
+        panels = dict(iter(table.groupby("line", sort=False)))
         return curves_picture(table, panels, "A" if figure == "2" else "objective", "method")
     if figure.startswith("4"):
-        panels = {"size-weighted mean (Algorithm 1)": table[table["method"] == "L = 3"]}
+        weighted = table["method"] == "L = 3"
+        panels = {"LocalKMeans++, L = 3": table[weighted]}
         if figure == "4c":
-            panels["plain mean (Section 1.1)"] = table[table["method"] != "L = 3"]
+            panels = {
+                "L = 3, size-weighted mean (Algorithm 1)": table[weighted],
+                "L = 3, plain mean (Section 1.1)": table[~weighted],
+            }
         return curves_picture(table, panels, "A", "line")
     shown = table[~table["method"].str.contains("plain mean")]
     first = table.iloc[0]

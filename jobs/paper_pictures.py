@@ -37,7 +37,7 @@ def curves_picture(
         Column that tells curves apart: ``"method"`` or ``"line"``.
     """
     names = list(dict.fromkeys(table[by]))
-    figure = Figure(figsize=(4.6 * len(panels), 3.6), layout="constrained")
+    figure = Figure(figsize=(5.4 * len(panels), 3.4), layout="constrained")
     for axes, (title, rows) in zip(
         figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
     ):
@@ -45,7 +45,7 @@ def curves_picture(
         axes.set_title(title, fontsize=10)
         axes.set_xlabel("iteration t")
         axes.set_ylabel(_AXIS.get(quantity, quantity))
-        axes.legend(fontsize=8, frameon=False)
+        axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         if quantity == "A":
             axes.set_ylim(0)
     return figure

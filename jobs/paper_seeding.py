@@ -56,9 +56,7 @@ def _by_lost(outcome: Outcome, r: float) -> pd.DataFrame:
     rows = []
     for lost in sorted(set(outcome.lost.tolist())):
         mine = final[outcome.lost == lost]
-        rows.append(
-            {"r": r, "lost": lost, "share": len(mine) / len(final), **_summary(mine)}
-        )
+        rows.append({"r": r, "lost": lost, "share": len(mine) / len(final), **_summary(mine)})
     return pd.DataFrame(rows)
 
 

@@ -10,8 +10,8 @@ import pandas as pd
 
 from localkmeans_spark.paper.settings import Outcome
 
-SHOWN_STEPS = (1, 2, 3, 5, 10, 15, 16, 30)
-"""Steps kept trial by trial, the last one besides."""
+SHOWN_STEPS = (1, 2, 3, 5, 10, 15, 30)
+"""Steps kept trial by trial, besides those around T/2 and the last one."""
 
 
 def curve_table(about: dict[str, Any], outcomes: Sequence[Outcome], n_steps: int) -> pd.DataFrame:
@@ -55,7 +55,7 @@ def trial_table(about: dict[str, Any], outcomes: Sequence[Outcome]) -> pd.DataFr
     for outcome in outcomes:
         errors, costs = outcome.values["A"], outcome.values["objective"]
         last = errors.shape[1]
-        steps = sorted({t for t in SHOWN_STEPS if t < last} | {last})
+        steps = sorted({t for t in (*SHOWN_STEPS, last // 2, last // 2 + 1) if t < last} | {last})
         rows.extend(
             {
                 "figure": about["figure"],

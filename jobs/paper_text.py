@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 
 from jobs.paper_claims import HALF, Found, Mean, verdicts
+from localkmeans_spark.paper.figures import HIGH, LOW
+from localkmeans_spark.paper.quantities import snr_many, snr_two
+from localkmeans_spark.paper.theory import (
+    exchanges_needed,
+    initial_limit_g,
+    initial_limit_lambda,
+    initial_limit_two,
+    steps_needed,
+)
 
 COMPARED_STEPS = (1, 2, 3, 5, 10, 15, 30)
 
@@ -17,7 +28,7 @@ def reproduction(found: Found) -> str:
     found : dict of str to dict of str to DataFrame
         Tables by figure, then by name; figures that were not run are absent.
     """
-    parts = [_HEAD, _claims(found), _curves(found)]
+    parts = [_HEAD, _claims(found), _theory(), _curves(found)]
     if "choices" in found:
         parts.append(_choices(found))
     if "seeding" in found:
@@ -45,6 +56,30 @@ def _claims(found: Found) -> str:
         rules.append(f"{number}. {rule}")
     rule_text = "\n".join(rules)
     return "\n".join(lines) + f"\n\nA claim holds if:\n\n{rule_text}\n"
+
+
+def _theory() -> str:
+    rows = []
+    for sigma in (LOW, HIGH):
+        r = snr_two(1.0, sigma, 100, 4000)
+        r_k = snr_many(math.sqrt(2.0), sigma, 0.1, 10, 100, 4000)
+        rows.append(
+            {
+                "sigma": sigma, "r": f"{r:.2f}", "r_K": f"{r_k:.2f}",
+                "A(0) at most (2 clusters)": f"{initial_limit_two(r, 4000):.2f}",
+                "G(0) below": f"{initial_limit_g(r_k, 1.0):.2f}",
+                "Lambda(0) at most": f"{initial_limit_lambda(r_k):.2f}",
+            }
+        )  # fmt: skip
+    return f"""## The theorems and these experiments
+
+What the assumptions on initial centers allow at the noise of Figure 1 (balanced clusters):
+
+{_table(rows)}
+Limits below 0 hold for no initial centers, so the theorems say nothing about these experiments;
+G(0) asks for r_K above 144. They work all the same. At L = 3 the theory's number of steps is
+2 (ceil(log mn) + L) = {steps_needed(4000, 3)}, or {exchanges_needed(4000, 3)} exchanges.
+"""
 
 
 def _table(rows: list[dict[str, object]]) -> str:
@@ -85,15 +120,11 @@ def _objectives(found: Found) -> str:
     rows = []
     for (line, method), mine in table.groupby(["line", "method"], sort=False):
         last = mine[mine["t"] == mine["t"].max()].set_index("quantity")
-        rows.append(
-            {
-                "data": line,
-                "method": method,
-                "own centers": f"{last.loc['objective', 'mean']:.5g} ± {last.loc['objective', 'se']:.2g}",
-                "common centers": f"{last.loc['objective_common', 'mean']:.5g} ± "
-                f"{last.loc['objective_common', 'se']:.2g}",
-            }
-        )  # fmt: skip
+        own, common = (
+            f"{last.loc[name, 'mean']:.5g} ± {last.loc[name, 'se']:.2g}"
+            for name in ("objective", "objective_common")
+        )
+        rows.append({"data": line, "method": method, "own centers": own, "common": common})
     return (
         "Figure 3: objective at the end, every machine's rows around the centers it has (as drawn: "
         "without aggregation machines fit their own rows), and all rows around the virtual "
@@ -131,8 +162,9 @@ def _choices(found: Found) -> str:
 def _seeding(found: Found) -> str:
     tables = found["seeding"]
     luck = [
-        {"r": row["r"], "true clusters lost": int(row["lost"]), "share of runs": f"{row['share']:.3f}",
-         "final A": Mean(row["mean"], row["se"]), "runs": int(row["runs"])}
+        {"r": row["r"], "true clusters lost": int(row["lost"]),
+         "share of runs": f"{row['share']:.3f}", "final A": Mean(row["mean"], row["se"]),
+         "runs": int(row["runs"])}
         for _, row in tables["luck"].iterrows()
     ]  # fmt: skip
     restarts = [

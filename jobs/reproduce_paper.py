@@ -51,12 +51,13 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("--figure", choices=(*FIGURES, "all"), default="all", metavar="NAME",
-                        help=f"{', '.join(FIGURES)} or all (default: all; 2 and 3 only with data)")  # fmt: skip
+                        help=f"{', '.join(FIGURES)} or all, which leaves out 2 and 3 without "
+                        "data (default: all)")  # fmt: skip
     parser.add_argument("--trials", type=whole_number, default=20, help="trials (default: 20)")
     parser.add_argument("--output", metavar="DIR", required=True, help="local directory")
     parser.add_argument("--seed", type=whole_number, default=1, help="default: 1")
     parser.add_argument("--quick", action="store_true",
-                        help="small data, few steps, at most 3 trials: to see that it runs")  # fmt: skip
+                        help="small data, few steps, at most 3 trials")  # fmt: skip
     parser.add_argument("--mnist", metavar="NPZ", help="embeddings: X, y and perhaps scale")
     parser.add_argument("--cifar10", metavar="NPZ", help="embeddings: X, y and perhaps scale")
     parser.add_argument("--posture", metavar="CSV", help="Postures.csv of the UCI repository")
@@ -101,9 +102,7 @@ def run(options: argparse.Namespace, session_opened: Callable[[], None]) -> None
     print(page, flush=True)
 
 
-def _figure(
-    context: SparkContext, name: str, options: argparse.Namespace
-) -> dict[str, Tables]:
+def _figure(context: SparkContext, name: str, options: argparse.Namespace) -> dict[str, Tables]:
     """Return the tables of one figure; of 2 and 3 together, which show the same runs."""
     if name in SYNTHETIC:
         return {name: _synthetic(context, SYNTHETIC[name], options)}

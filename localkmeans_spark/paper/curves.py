@@ -32,7 +32,7 @@ def curve_quantities(
     """
     found: dict[str, list[float]] = {}
 
-    def note(name: str, value: float | np.floating) -> None:
+    def note(name: str, value: float | np.floating | np.ndarray) -> None:
         found.setdefault(name, []).append(float(value))
 
     gamma = q.separation(truth)[0] if truth is not None else 1.0

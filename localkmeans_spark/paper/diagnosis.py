@@ -88,8 +88,8 @@ class Diagnosis:
             return "Clusters: all rows lie on their centers."
         return (
             f"Clusters: the two nearest centers are {c.gamma / self.sigma:.1f} noise deviations "
-            f"apart (r_K = {c.r_k:.2f}); if they were round, about {self.overlap:.1%} of their rows "
-            "would be nearer to the other one."
+            f"apart (r_K = {c.r_k:.2f}); if they were round, about {self.overlap:.1%} of their "
+            "rows would be nearer to the other one."
         )
 
     def _advice(self) -> str:
@@ -122,9 +122,7 @@ class Diagnosis:
         )
 
 
-def diagnose(
-    centers: np.ndarray, counts: np.ndarray, sigma: float, names: list[str]
-) -> Diagnosis:
+def diagnose(centers: np.ndarray, counts: np.ndarray, sigma: float, names: list[str]) -> Diagnosis:
     """Judge partitions by counts of rows.
 
     Parameters

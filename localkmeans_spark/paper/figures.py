@@ -33,9 +33,7 @@ def _by_snr() -> list[Setting]:
 
 
 def _by_clusters() -> list[Setting]:
-    return [
-        _appendix(Setting("4b", LOW, k=k), f"K = {k}") for k in (2, 5, 10, 20, 40)
-    ]
+    return [_appendix(Setting("4b", LOW, k=k), f"K = {k}") for k in (2, 5, 10, 20, 40)]
 
 
 def _by_machines() -> list[Setting]:

@@ -280,8 +280,9 @@ def merge_costs(
 
 def describe(rows: PlacedRows, _: None) -> dict[int, DatasetInfo]:
     """Return what the driver must know of a data set."""
+    n_rows, n_features = rows.x.shape
     largest = float(np.abs(rows.x).max(initial=0.0))
-    return {rows.dataset: DatasetInfo(*rows.x.shape, largest, (rows.machine,))}
+    return {rows.dataset: DatasetInfo(n_rows, n_features, largest, (rows.machine,))}
 
 
 def merge_infos(

@@ -48,7 +48,7 @@ class Mixture:
         if self.counts.ndim != 2 or self.counts.shape[1] != k or (self.counts < 0).any():
             raise invalid(
                 "Mixture", "counts", f"whole numbers >= 0 of shape (machines, {k})",
-                Fact(f"shape {self.counts.shape}"), "See random_counts and the functions beside it.",
+                Fact(f"shape {self.counts.shape}"), "See random_counts.",
             )  # fmt: skip
         if self.noise not in NOISES:
             raise invalid("Mixture", "noise", f"one of {NOISES}", self.noise, "Name one of them.")

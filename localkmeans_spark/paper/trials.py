@@ -265,11 +265,11 @@ class _Walk:
         virtual = plain
         if self._run.by_size:
             # A cluster empty everywhere keeps the center of the last exchange.
-            virtual = np.stack(
-                [means_or_kept(*step, self._centers) for step in zip(part.sums, part.sizes)]
-            )
+            steps = zip(part.sums, part.sizes, strict=True)
+            virtual = np.stack([means_or_kept(*step, self._centers) for step in steps])
         shift = virtual - self._centers
-        # mean_i |theta_i - v|^2 = mean_i |theta_i - c|^2 - 2 (v - c).mean_i(theta_i - c) + |v - c|^2
+        # With v virtual and c the leg's start, mean_i |theta_i - v|^2 =
+        # mean_i |theta_i - c|^2 - 2 (v - c).mean_i(theta_i - c) + |v - c|^2
         cross = np.einsum("tkd,tkd->t", shift, part.moved) / m
         deviation = part.sq_moved.mean(axis=1) - 2.0 * cross + np.einsum("tkd,tkd->t", shift, shift)
         return {

@@ -14,7 +14,6 @@ from localkmeans_spark.paper.diagnosis import diagnose
 CENTERS = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
 
 
-
 def _run(capsys, *argv):
     main(argv)
     out = capsys.readouterr().out

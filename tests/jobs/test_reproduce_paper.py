@@ -56,7 +56,7 @@ def test_the_text_judges_what_was_run(output):
 
 def test_beyond_starts_all_methods_alike(output):
     fits = pd.read_csv(output / "figure-beyond-fits.csv")
-    assert len(fits) == 4 * 2 * 9
+    assert len(fits) == 4 * 3
     central = fits[(fits["method"] == "plain") & (fits["L"] == 1)]
     np.testing.assert_allclose(central["relative"], 1.0)
     assert (central["reach_exchanges"] <= central["exchanges"]).all()

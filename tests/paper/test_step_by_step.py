@@ -98,9 +98,7 @@ def test_exchanged_centers_and_counts_follow_the_table(spark):
         if t in (2, 4):
             before = COMMON[t - 1]
         own = np.broadcast_to(before, (3, 3, 2))
-        inertia = [
-            ((POINTS[i] - own[i][LABELS[t][i]]) ** 2).sum() for i in range(3)
-        ]
+        inertia = [((POINTS[i] - own[i][LABELS[t][i]]) ** 2).sum() for i in range(3)]
         np.testing.assert_allclose(trace.inertia[t], inertia, rtol=1e-12)
 
 
