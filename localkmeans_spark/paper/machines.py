@@ -21,8 +21,8 @@ from localkmeans_spark.kernel.lloyd import (
     add_cluster_sums,
     inertia_from_sums,
     means_or_kept,
-    nearest,
 )
+from localkmeans_spark.kernel.nearest import Scorer
 from localkmeans_spark.paper.mixture import generator
 from localkmeans_spark.paper.quantities import sq_distances_between
 
@@ -178,8 +178,9 @@ def walk_leg(
     if n_true > k:
         raise ValueError(f"true clusters must be below k = {k}; got {n_true - 1}")
     for step in range(leg.steps):
-        nearest(block.x, centers, labels)
-        add_cluster_sums(block, labels, sums[step], sizes[step])
+        Scorer(centers).nearest(rows.x, labels)
+        add_cluster_sums(block, labels, sums[step])
+        sizes[step] = np.bincount(labels, minlength=k)
         pairs = np.bincount(rows.labels.astype(np.int64) * k + labels, minlength=k * k)
         counts[step, 0] = pairs.reshape(k, k)
         inertia[step] = inertia_from_sums(sums[step], sizes[step], centers, sum_sq)

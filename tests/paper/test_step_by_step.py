@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from localkmeans_spark import LocalKMeans
-from localkmeans_spark.kernel.lloyd import means_or_kept, nearest
+from localkmeans_spark.kernel.lloyd import means_or_kept
+from localkmeans_spark.kernel.nearest import Scorer
 from localkmeans_spark.paper.machines import Leg, PlacedRows, walk_leg
 from localkmeans_spark.paper.trials import Run, array_trials
 
@@ -68,7 +69,7 @@ def test_machines_labels_and_centers_follow_the_table():
             centers = began
             for step in range(2):
                 labels = np.empty(8, dtype=np.int32)
-                nearest(points, centers, labels)
+                Scorer(centers).nearest(points, labels)
                 assert labels.tolist() == LABELS[t + step][machine]
                 assert part.sizes[step].tolist() == np.bincount(labels, minlength=3).tolist()
                 centers = means_or_kept(part.sums[step], part.sizes[step], centers)
