@@ -13,12 +13,14 @@ ARGS ?=
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := build/demo
+PAPER := build/paper
+PAPER_DATA ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check zip clean
+.PHONY: help setup demo paper paper-quick test check zip clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY)  ## make .venv with everything for demo, test and check
 
@@ -36,6 +38,17 @@ demo: $(READY)  ## cluster handwritten digits on Spark and write a report
 	$(BIN)/python jobs/fit.py --input $(DEMO)/digits.npz --k 10 --local-steps 5 --max-iter 30 \
 	  --partitions 8 --seed 1 --output $(DEMO)/run --overwrite
 	@echo "Report: $(CURDIR)/$(DEMO)/run/report.html"
+
+# Data that is not here: make paper PAPER_DATA='--mnist m.npz --cifar10 c.npz --posture Postures.csv'
+paper: $(READY)  ## the paper's figures, 20 trials, and docs/REPRODUCTION.md
+	$(BIN)/python jobs/reproduce_paper.py --figure all --trials 20 --output $(PAPER) $(PAPER_DATA)
+	mkdir -p docs/paper
+	cp $(PAPER)/figure-*.png docs/paper/
+	cp $(PAPER)/REPRODUCTION.md docs/REPRODUCTION.md
+	@echo "Report: $(CURDIR)/$(PAPER)/report.html"
+
+paper-quick: $(READY)  ## the same, small: to see that it runs
+	$(BIN)/python jobs/reproduce_paper.py --figure all --quick --output $(PAPER)-quick $(PAPER_DATA)
 
 test: $(READY)  ## run the test suite
 	$(BIN)/python -m pytest $(ARGS)

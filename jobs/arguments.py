@@ -298,3 +298,8 @@ def _fit_flags() -> dict[str, bool]:
 def _default(param: str) -> str:
     """Say the estimator's own default: it is the one home of these values."""
     return f"default: {LocalKMeans().getOrDefault(param)}"
+
+
+# What the parsers of other jobs are made from.
+Parser, PARSER_STYLE, whole_number = _Parser, _PARSER_STYLE, _whole
+add_input, check_given = _add_input, _check

@@ -58,7 +58,7 @@ def sampled(
     found: Any = (
         _scored(model, frame)
         .where((column(_CLUSTER) >= 0) & (column(_CLUSTER) < k))
-        .select(_features(table).alias("features"), column(_CLUSTER).alias("cluster"))
+        .select(features_array(table).alias("features"), column(_CLUSTER).alias("cluster"))
         .toPandas()
     )
     if len(found) > wanted:
@@ -101,7 +101,8 @@ def _scored(model: LocalKMeansModel, frame: DataFrame) -> DataFrame:
     return own.transform(frame)
 
 
-def _features(table: Table) -> Column:
+def features_array(table: Table) -> Column:
+    """Return the features as one array column."""
     if table.features_col is None:
         return F.array(*(column(name).cast("double") for name in table.feature_cols))
     if isinstance(table.frame.schema[table.features_col].dataType, VectorUDT):

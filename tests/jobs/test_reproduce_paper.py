@@ -1,0 +1,140 @@
+"""jobs/reproduce_paper.py, small; and the readers of real data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from jobs.paper_claims import HOLDS, PARTLY, UNKNOWN, verdicts
+from jobs.paper_data import posture_features, read_embeddings, read_posture
+from jobs.reproduce_paper import main
+
+
+@pytest.fixture(scope="module")
+def output(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("paper")
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 100)
+    x = (40 * np.eye(4)[y] + rng.normal(size=(400, 4)) + 50).astype(np.uint8)
+    np.savez(folder / "mnist.npz", X=x, y=y, scale=0.5)
+    for figure in ("1a", "1b", "2", "4c", "seeding", "beyond"):
+        main(["--figure", figure, "--trials", "2", "--quick", "--output", str(folder / "out"),
+              "--mnist", str(folder / "mnist.npz")])  # fmt: skip
+    return folder / "out"
+
+
+def test_tables_are_tidy(output):
+    table = pd.read_csv(output / "figure-1a.csv")
+    assert list(table.columns[:3]) == ["figure", "line", "init"]
+    errors = table[table["quantity"] == "A"]
+    assert set(errors["t"]) == set(range(1, 7))
+    assert set(errors["method"]) >= {"L = 1", "L = 2", "L = 3", "L = T/2", "no aggregation"}
+    first = errors[errors["t"] == 1]
+    assert first["mean"].nunique() == 1, "A^(1) is that of the initial centers, whatever L"
+    assert (table["trials"] == 2).all()
+    np.testing.assert_allclose(table["se"], table["std"] / np.sqrt(2), rtol=1e-4)
+
+
+def test_every_figure_has_its_files(output):
+    for figure in ("1a", "1b", "2", "3", "4c", "seeding", "beyond"):
+        for kind in ("png", "svg"):
+            assert (output / f"figure-{figure}.{kind}").stat().st_size > 5_000
+    page = (output / "report.html").read_text(encoding="utf-8")
+    assert page.count("<img") == 7
+    assert not list(output.glob(".*partial"))
+
+
+def test_the_text_judges_what_was_run(output):
+    text = (output / "REPRODUCTION.md").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.startswith("| ") and "**" in line]
+    assert len(lines) == 9
+    assert "**not run**" in lines[4]  # claim 5 needs figure 1d
+    assert "**not run**" not in lines[0]
+    assert "Beyond the paper" in text and "The seeding's luck" in text
+
+
+def test_beyond_starts_all_methods_alike(output):
+    fits = pd.read_csv(output / "figure-beyond-fits.csv")
+    assert len(fits) == 4 * 3
+    central = fits[(fits["method"] == "plain") & (fits["L"] == 1)]
+    np.testing.assert_allclose(central["relative"], 1.0)
+    assert (central["reach_exchanges"] <= central["exchanges"]).all()
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--figure", "2"], "given with --mnist"),
+        (["--figure", "9"], "--figure"),
+        (["--mnist", "nowhere.npz"], "nowhere.npz"),
+        (["--trials", "0"], "--trials"),
+    ],
+)
+def test_slips_end_in_one_line(argv, words, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([*argv, "--output", str(tmp_path / "out")])
+    assert stopped.value.code == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and words in err
+    assert not (tmp_path / "out").exists()
+
+
+def _found(final):
+    """Tables of Figure 1a with the given A at the end, trial by trial."""
+    rows = [
+        {"figure": "1a", "line": None, "method": method, "trial": trial, "t": 30, "A": value}
+        for method, values in final.items()
+        for trial, value in enumerate(values)
+    ]
+    own = {"method": "no aggregation", "quantity": "A_own", "t": 30, "mean": 0.5, "se": 0.01}
+    return {"1a": {"trials": pd.DataFrame(rows), "curves": pd.DataFrame([own])}}
+
+
+def test_verdicts_follow_the_numbers():
+    (_, _, first), *others = verdicts(
+        _found({"no aggregation": [0.7, 0.71, 0.69], "L = 1": [0.1, 0.12, 0.09]})
+    )
+    assert first.verdict == HOLDS and "0.7000 ± 0.0058" in first.evidence
+    assert {verdict.verdict for _, _, verdict in others} == {UNKNOWN}
+    (_, _, first), *_ = verdicts(
+        _found({"no aggregation": [0.1, 0.11, 0.09], "L = 1": [0.1, 0.12, 0.09]})
+    )
+    assert first.verdict not in (HOLDS, PARTLY)
+
+
+def test_posture_rows_become_38_numbers(tmp_path):
+    markers = np.full(36, np.nan)
+    markers[:6] = [1, 2, 3, 5, 6, 7]
+    (row,) = posture_features(markers[None, :])
+    assert row.shape == (38,)
+    assert row[:6].tolist() == [1, 2, 3, 5, 6, 7]
+    assert row[6:36].reshape(10, 3).tolist() == [[3, 4, 5]] * 10
+    # Two markers, each sqrt(12) from their mean.
+    assert row[36:].tolist() == pytest.approx([20.0, np.sqrt(12)])
+
+
+def test_posture_reader_reads_the_uci_form(data_dir, tmp_path):
+    part = np.load(data_dir / "postures_partial.npz")
+    names = [f"{axis}{i}" for i in range(12) for axis in "XYZ"]
+    lines = [",".join(["Class", "User", *names]), ",".join(["0"] * 38)]
+    for x, y, user in zip(part["X"][:50], part["y"][:50], part["user"][:50], strict=True):
+        values = ["?" if np.isnan(value) else repr(float(value)) for value in x]
+        lines.append(",".join([str(y), str(user), *values]))
+    path = tmp_path / "Postures.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    data = read_posture(str(path))
+    assert data.name.startswith("part of Posture")
+    assert data.x.shape == (50, 38) and np.isfinite(data.x).all()
+    assert data.k == len(np.unique(part["y"][:50]))
+    path.write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="header"):
+        read_posture(str(path))
+
+
+def test_embeddings_are_scaled(tmp_path):
+    x = np.array([[0, 4], [2, 6]], dtype=np.uint8)
+    np.savez(tmp_path / "e.npz", X=x, y=[7, 3], scale=0.25)
+    data = read_embeddings("e", str(tmp_path / "e.npz"))
+    assert data.x.tolist() == [[0, 1], [0.5, 1.5]]
+    assert (data.labels.tolist(), data.k) == ([1, 0], 2)
