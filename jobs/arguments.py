@@ -148,7 +148,7 @@ def _add_clustering(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--init",
         metavar="MODE",
-        help=f"local-k-means++, k-means|| or random ({_default('initMode')})",
+        help=f"k-means++ (greedy), local-k-means++, k-means|| or random ({_default('initMode')})",
     )
     group.add_argument(
         "--n-init",

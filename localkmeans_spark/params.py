@@ -191,10 +191,11 @@ PARAMETERS: dict[str, Parameter] = {
         "Give a whole number, or leave it unset.",
     ),
     "initMode": Parameter(
-        "local-k-means++", "'local-k-means++', 'k-means||' or 'random'", _text,
-        _one_of("local-k-means++", "k-means||", "random"),
-        "How to choose the initial centers: k-means++ over all partitions, Bahmani's k-means||, "
-        "or rows drawn at random.",
+        "k-means++", "'k-means++', 'local-k-means++', 'k-means||' or 'random'", _text,
+        _one_of("k-means++", "local-k-means++", "k-means||", "random"),
+        "How to choose the initial centers: 'k-means++' is greedy, each center the best of several "
+        "draws by a sample of the rows; 'local-k-means++' draws each once, by the law of the "
+        "LocalKMeans paper; 'k-means||' is Bahmani's; 'random' takes rows at random.",
         "To start from centers of your own, use initialCenters.",
     ),
     "initSteps": Parameter(

@@ -50,7 +50,7 @@ class FitConfig:
     ----------
     k : int
     init_mode : str
-        ``"local-k-means++"``, ``"k-means||"``, ``"random"``, or ``"given"`` with
+        ``"k-means++"``, ``"local-k-means++"``, ``"k-means||"``, ``"random"``, or ``"given"`` with
         ``initial_centers``.
     init_steps : int
         Steps of ``k-means||``.
@@ -80,7 +80,7 @@ class FitConfig:
     """
 
     k: int = 2
-    init_mode: str = "local-k-means++"
+    init_mode: str = "k-means++"
     init_steps: int = 2
     initial_centers: np.ndarray | None = None
     local_steps: int = 5

@@ -96,6 +96,8 @@ class Contest:
             safeguard=self.config.safeguard,
             sum_sq=self._data.sum_sq,
             reseed=self.config.empty_clusters == "reseed",
+            # These seeds were settled on a sample.
+            settled=self.config.init_mode == "k-means++",
         )
 
     @property

@@ -14,7 +14,7 @@ from localkmeans_spark.engine.record import RoundRecord
 # that lies between the machines' centers, goes on with single steps. Local steps fit each
 # machine's own rows: once a round gains less than the machines then differ, only single steps
 # lead to a fixed point of Lloyd's algorithm (benchmarks/safeguard.py has the figures).
-_SMALL_IMPROVEMENT = 0.01
+_SMALL_IMPROVEMENT = 0.0001
 # Machines whose centers differ by more than this share of the scatter hold different kinds of
 # rows (sorted tables: 0.37 to 0.97) or ran into different local optima (at random placement
 # mostly under 0.2). Averaging such centers undoes the work, at once, not one round late.
@@ -78,6 +78,8 @@ class LloydRun:
         centers, whatever their inertia.
     sum_sq : float
         Sum of ``w * ||x - mean||**2``: the scale of rounding errors in the inertia.
+    settled : bool, default False
+        Whether Lloyd steps led to the initial centers already.
     reseed : bool, default False
         Ask for new centers for clusters without a row on any machine (``empty``, ``place``).
 
@@ -102,6 +104,7 @@ class LloydRun:
         safeguard: bool,
         sum_sq: float,
         reseed: bool = False,
+        settled: bool = False,
     ) -> None:
         self.centers = centers
         self.n_iter = 0
@@ -113,6 +116,7 @@ class LloydRun:
         self._safeguard = safeguard
         self._noise = 1e-12 * sum_sq
         self._reseed = reseed
+        self._settled = settled
         self.bound: float | None = None
         self.empty = np.empty(0, dtype=np.int64)
         self._best: _Known | None = None
@@ -129,7 +133,8 @@ class LloydRun:
         remaining = self._max_iter - self.n_iter
         if self.converged or remaining <= 0:
             return None
-        return Order(self.centers, min(self._local_steps, remaining), settled=self.n_iter > 0)
+        settled = self._settled or self.n_iter > 0
+        return Order(self.centers, min(self._local_steps, remaining), settled)
 
     def absorb(self, order: Order, found: Exchange, traffic: Traffic) -> RoundRecord:
         """Take the result of a round; decide from where, and with how many steps, to go on.

@@ -313,6 +313,30 @@ def random_rows(machine: Machine, order: RowsOrder) -> CandidateRows:
     return CandidateRows(keys, order.frame.from_machine(rows, machine), order.size)
 
 
+class SampleOrder(NamedTuple):
+    """Draw ``sizes[machine]`` rows that stand for all of a machine's rows."""
+
+    frame: Frame
+    sizes: dict[int, int]
+    seed: int
+    number: int
+
+
+class SampledRows(NamedTuple):
+    """A machine's sample, in the shared frame, and the weight each row stands for."""
+
+    machine: int
+    rows: np.ndarray
+    weights: np.ndarray
+
+
+def sample(machine: Machine, order: SampleOrder) -> list[SampledRows]:
+    """Draw a machine's share of a sample."""
+    rng = draws.generator(order.seed, order.number, machine.number)
+    rows, weights = draws.draw_sample(machine.blocks, order.sizes[machine.number], rng)
+    return [SampledRows(machine.number, order.frame.from_machine(rows, machine), weights)]
+
+
 class WeighOrder(NamedTuple):
     """Weigh candidates by the rows nearest to them."""
 

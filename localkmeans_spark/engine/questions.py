@@ -7,6 +7,7 @@ several restarts, or of several fits, advance side by side in the same Spark job
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from localkmeans_spark.engine.aggregate import (
     merge_candidates,
 )
 from localkmeans_spark.engine.data_summary import DataSummary
+from localkmeans_spark.kernel.greedy import Sample
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
@@ -100,6 +102,24 @@ class AskRandomRows(NamedTuple):
         return Job(machine.random_rows, order, merge_candidates, _rows_of, nbytes, name)
 
 
+class AskSample(NamedTuple):
+    """Draw about ``size`` rows, from each machine by its weight, that stand for all rows."""
+
+    size: int
+    seed: int
+    number: int
+
+    def job(self, data: DataSummary) -> Job:
+        """Say how machines answer; the answer is a :class:`~kernel.greedy.Sample`."""
+        share = self.size / data.sum_weights
+        sizes = {
+            item.machine: max(1, round(share * item.sum_weights)) for item in data.statistics
+        }
+        order = machine.SampleOrder(data.frame, sizes, self.seed, self.number)
+        nbytes = 8 * self.size * data.n_features // max(1, len(data.statistics))
+        return Job(machine.sample, order, concatenate, _as_sample, nbytes, "drawing a sample")
+
+
 class AskWeights(NamedTuple):
     """Weigh the rows nearest each candidate."""
 
@@ -125,7 +145,37 @@ class AskAssignment(NamedTuple):
         return Job(machine.assign, order, merge_assignments, _in_machine_order, nbytes, name)
 
 
-Question = AskArrivals | AskOneRowEach | AskRandomRows | AskWeights | AskAssignment
+class AskTogether(NamedTuple):
+    """Several questions in one pass."""
+
+    questions: tuple[Question, ...]
+
+    def job(self, data: DataSummary) -> Job:
+        """Say how machines answer; the answer is the list of answers."""
+        jobs = [question.job(data) for question in self.questions]
+
+        def finish(found: list[Any]) -> list[Any]:
+            return [job.finish(item) for job, item in zip(jobs, found, strict=True)]
+
+        return Job(
+            answer_all,
+            [(job.worker, job.order) for job in jobs],
+            partial(merge_all, merges=[job.merge for job in jobs]),
+            finish,
+            sum(job.nbytes for job in jobs),
+            jobs[0].description,
+        )
+
+
+Question = (
+    AskArrivals
+    | AskOneRowEach
+    | AskRandomRows
+    | AskSample
+    | AskWeights
+    | AskAssignment
+    | AskTogether
+)
 Dialogue = Generator[Question, Any, Result]
 
 
@@ -203,6 +253,14 @@ def _as_is(found: Any) -> Any:
 
 def _by_machine(found: list[machine.OneRow]) -> list[machine.OneRow]:
     return sorted(found, key=lambda item: item.machine)
+
+
+def _as_sample(found: list[machine.SampledRows]) -> Sample:
+    found = sorted(found, key=lambda item: item.machine)
+    return Sample(
+        np.concatenate([item.rows for item in found]),
+        np.concatenate([item.weights for item in found]),
+    )
 
 
 def _rows_of(found: CandidateRows) -> np.ndarray:

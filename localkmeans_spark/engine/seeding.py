@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from localkmeans_spark.engine.data_summary import DataSummary
+from localkmeans_spark.engine.greedy_seeding import draw_greedily
 from localkmeans_spark.engine.questions import (
     AskArrivals,
     AskOneRowEach,
@@ -78,7 +79,8 @@ def seeding_dialogue(
         Made with ``seed`` among the seeds of its first rows.
     k : int
     init_mode : str
-        ``"local-k-means++"`` (Algorithm 2), ``"k-means||"`` or ``"random"``.
+        ``"k-means++"`` (greedy), ``"local-k-means++"`` (Algorithm 2), ``"k-means||"`` or
+        ``"random"``.
     init_steps : int
         Steps of ``k-means||``.
     seed : int
@@ -96,6 +98,8 @@ def seeding_dialogue(
     if init_mode == "random":
         return (yield from _random(data, k, seed))
     first = _first_center(data, seed)
+    if init_mode == "k-means++":
+        return Seeding(*(yield from draw_greedily(data, first, k, seed)))
     if init_mode == "k-means||":
         return (yield from _parallel(data, first, k, init_steps, seed))
     return (yield from draw_by_distance(data, first, k, seed, passes=0, walks=walks))

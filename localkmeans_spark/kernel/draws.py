@@ -67,6 +67,40 @@ def draw_row(blocks: Sequence[Block], rng: np.random.Generator) -> np.ndarray:
     return block.x[int(weighted_indices(_mass_of_rows(block), 1, rng)[0])].astype(np.float64)
 
 
+def draw_sample(
+    blocks: Sequence[Block], size: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw rows that stand for all of a machine's rows.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        With at least one row.
+    size : int
+        Rows to draw by weight, with replacement. If there are no more, all are taken.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    rows : ndarray of shape (n, n_features), float64
+        In the machine's frame.
+    weights : ndarray of shape (n,), float64
+        How much of the machine's weight each one stands for; they add up to it.
+    """
+    mass = [_mass_of_rows(block) for block in blocks]
+    if sum(map(len, mass)) <= size:
+        rows = [np.asarray(block.x[:], dtype=np.float64) for block in blocks]
+        return np.concatenate(rows), np.concatenate(mass)
+    totals = np.array([item.sum() for item in mass])
+    counts = rng.multinomial(size, totals / totals.sum())
+    drawn = [
+        block.x[weighted_indices(of_rows, count, rng)].astype(np.float64)
+        for block, of_rows, count in zip(blocks, mass, counts, strict=True)
+        if count
+    ]
+    return np.concatenate(drawn), np.full(size, totals.sum() / size)
+
+
 def draw_rows_without_replacement(
     blocks: Sequence[Block], size: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:

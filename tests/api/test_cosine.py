@@ -62,7 +62,7 @@ def test_one_update_by_hand(spark):
 
 
 @pytest.mark.parametrize("local_steps", [1, 5])
-@pytest.mark.parametrize("init_mode", ["local-k-means++", "k-means||", "random"])
+@pytest.mark.parametrize("init_mode", ["k-means++", "local-k-means++", "k-means||", "random"])
 def test_centers_have_length_one_and_the_cost_is_true(blobs, blob_rows, local_steps, init_mode):
     estimator = LocalKMeans(
         k=4, distanceMeasure="cosine", seed=3, localSteps=local_steps, initMode=init_mode

@@ -59,7 +59,7 @@ def test_negative_seeds_work_as_in_mllib(pairs):
     assert np.array_equal(model.clusterCenters(), again.clusterCenters())
 
 
-@pytest.mark.parametrize("mode", ["local-k-means++", "k-means||", "random"])
+@pytest.mark.parametrize("mode", ["k-means++", "local-k-means++", "k-means||", "random"])
 def test_every_init_mode(blobs, mode):
     model = LocalKMeans(k=3, initMode=mode, seed=3).fit(blobs)
     assert len(model.clusterCenters()) == 3

@@ -127,7 +127,7 @@ def test_laws_of_weights(spark, digits):
     assert c.record.inertia == pytest.approx(10 * a.record.inertia, rel=1e-10)
 
 
-@pytest.mark.parametrize("mode", ["local-k-means++", "k-means||", "random"])
+@pytest.mark.parametrize("mode", ["k-means++", "local-k-means++", "k-means||", "random"])
 def test_a_row_of_weight_zero_is_as_if_absent(spark, mode):
     rows = [[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]]
     config = FitConfig(k=2, init_mode=mode, data=DataConfig(weight_col="weight"))
@@ -158,7 +158,7 @@ def test_tight_pairs_far_from_zero(spark, offset, dtype):
         np.testing.assert_allclose(np.sort(result.centers[:, 0]) - offset, [0.125, 4.125])
 
 
-@pytest.mark.parametrize("mode", ["local-k-means++", "k-means||", "random"])
+@pytest.mark.parametrize("mode", ["k-means++", "local-k-means++", "k-means||", "random"])
 @pytest.mark.parametrize(
     ("rows", "k", "expected"),
     [

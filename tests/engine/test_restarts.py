@@ -30,7 +30,7 @@ def jobs_of(spark, action):
     return found, len(context.statusTracker().getJobIdsForGroup(group))
 
 
-@pytest.mark.parametrize("mode", ["local-k-means++", "k-means||", "random"])
+@pytest.mark.parametrize("mode", ["k-means++", "local-k-means++", "k-means||", "random"])
 def test_the_best_is_returned_and_the_record_tells_of_all(digits, mode):
     config = FitConfig(k=10, seed=3, n_init=4, init_mode=mode)
     result = fit(digits, config)

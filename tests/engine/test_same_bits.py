@@ -29,7 +29,7 @@ with open_session("bits", master=sys.argv[1], conf={"spark.ui.enabled": "false"}
     parts = [p.tolist() for p in np.array_split(x, 9)]
     rows = spark.sparkContext.parallelize(parts, 9).flatMap(lambda p: [(r,) for r in p]).map(slow)
     frame = spark.createDataFrame(rows, "features array<double>")
-    for mode in ("local-k-means++", "k-means||", "random"):
+    for mode in ("k-means++", "local-k-means++", "k-means||", "random"):
         found = fit(frame, FitConfig(k=12, init_mode=mode, seed=42, local_steps=3, max_iter=12))
         print(json.dumps([mode, found.centers.tobytes().hex(), found.record.inertia.hex()]))
 """
@@ -51,5 +51,5 @@ def test_bits_do_not_depend_on_cores_or_task_order(tmp_path):
         for line in done.stdout.splitlines():
             mode, *bits = json.loads(line)
             seen.setdefault(mode, set()).add(tuple(bits))
-    assert set(seen) == {"local-k-means++", "k-means||", "random"}
+    assert set(seen) == {"k-means++", "local-k-means++", "k-means||", "random"}
     assert {mode: len(bits) for mode, bits in seen.items()} == dict.fromkeys(seen, 1)

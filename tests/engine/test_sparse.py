@@ -110,7 +110,7 @@ def test_sparse_dense_and_mixed_columns_give_the_same_fit(spark, dtype):
         assert results[0].record.inertia == pytest.approx(other.record.inertia, rel=1e-12)
 
 
-@pytest.mark.parametrize("init_mode", ["local-k-means++", "k-means||", "random"])
+@pytest.mark.parametrize("init_mode", ["k-means++", "local-k-means++", "k-means||", "random"])
 def test_seeding_of_sparse_rows(spark, init_mode):
     x = thin(150, 90, seed=2)
     result = fit(frame(spark, x, np.ones(150, bool)), FitConfig(k=3, seed=1, init_mode=init_mode))
