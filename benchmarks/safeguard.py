@@ -26,7 +26,7 @@ _SETTINGS = {  # disagreement, small improvement, whether the machines' spread c
     "inertia only, 1 %": (np.inf, 0.01, False),
     "disagreement, 1 %": (0.25, 0.01, False),
     "disagreement, 10 %": (0.25, 0.1, False),
-    "disagreement, 1 % or spread (the default)": (0.25, 0.01, True),
+    "disagreement, spread (the default)": (0.25, 0.0001, True),
 }
 _CLUSTERS = {"pendigits": 10, "letter": 26, "usps": 10, "sipu_s2": 15, "sipu_unbalance": 8}
 

@@ -112,9 +112,7 @@ class AskSample(NamedTuple):
     def job(self, data: DataSummary) -> Job:
         """Say how machines answer; the answer is a :class:`~kernel.greedy.Sample`."""
         share = self.size / data.sum_weights
-        sizes = {
-            item.machine: max(1, round(share * item.sum_weights)) for item in data.statistics
-        }
+        sizes = {item.machine: max(1, round(share * item.sum_weights)) for item in data.statistics}
         order = machine.SampleOrder(data.frame, sizes, self.seed, self.number)
         nbytes = 8 * self.size * data.n_features // max(1, len(data.statistics))
         return Job(machine.sample, order, concatenate, _as_sample, nbytes, "drawing a sample")
