@@ -35,7 +35,7 @@ $(READY): pyproject.toml
 
 demo: $(READY)  ## cluster handwritten digits on Spark and write a report
 	$(BIN)/python jobs/demo_data.py $(DEMO)/digits.npz
-	$(BIN)/python jobs/fit.py --input $(DEMO)/digits.npz --k 10 --local-steps 5 --max-iter 30 \
+	$(BIN)/python jobs/fit.py --input $(DEMO)/digits.npz --k 10 --local-steps 5 --max-iter 60 \
 	  --partitions 8 --seed 1 --output $(DEMO)/run --overwrite
 	@echo "Report: $(CURDIR)/$(DEMO)/run/report.html"
 

@@ -77,7 +77,7 @@ def assign_roles(
     )
     if not options.id_cols and not set(ids) - {label, "label", *ADDED}:
         ids = tuple(frame.columns)
-        notes.append("no id columns: the output holds the input's other columns instead")
+        notes.append("no id columns: all columns of the input are copied to the output")
     for name in set(ids) & set(ADDED):
         if name in options.id_cols:
             rule = f"different from the columns the job adds ({' and '.join(ADDED)})"

@@ -12,6 +12,10 @@ from localkmeans_spark.summary import FitRecord
 
 _MOST_ROWS = 40
 _EDGE_ROWS = 15
+_LEGEND = (
+    "shift: farthest that a center moved in the round; "
+    "drift: farthest that a machine's own center went in its local steps"
+)
 
 
 def round_note(record: FitRecord, place: int) -> str:
@@ -54,7 +58,7 @@ def rounds_table(record: FitRecord) -> str:
     rows.append((end, f"{record.n_iter}", "", f"{record.inertia:.8g}", "", "", ""))
     table = text_table(head, rows)
     note = restarts_note(record)
-    return f"{table}\nrestarts: {note}" if note else table
+    return f"{table}\n{_LEGEND}" + (f"\nrestarts: {note}" if note else "")
 
 
 def restarts_note(record: FitRecord) -> str:
