@@ -260,8 +260,9 @@ def test_rounds_table() -> None:
     assert lines[1].split() == ["1", "0", "5", "100", "1", "0.5"]
     assert lines[2].split() == "2 5 1 50 0.5 0.5 L is now 1, 2 empty".split()
     assert lines[3].split() == ["converged", "10", "33"]
+    assert lines[4].startswith("shift: ")
     many = fit_record(rounds=[round_record(i) for i in range(1, 500)])
-    assert len(rounds_table(many).splitlines()) == 33
+    assert len(rounds_table(many).splitlines()) == 34
 
 
 def test_sizes_table() -> None:
