@@ -43,8 +43,8 @@ demo: $(READY)  ## cluster handwritten digits on Spark and write a report
 paper: $(READY)  ## the paper's figures, 20 trials, and docs/REPRODUCTION.md
 	$(BIN)/python jobs/reproduce_paper.py --figure all --trials 20 --output $(PAPER) $(PAPER_DATA)
 	mkdir -p docs/paper
-	cp $(PAPER)/figure-*.png docs/paper/
-	cp $(PAPER)/REPRODUCTION.md docs/REPRODUCTION.md
+	cp $(PAPER)/figure-*.png $(PAPER)/misclustering.csv docs/paper/
+	sed 's#](figure-#](paper/figure-#' $(PAPER)/REPRODUCTION.md > docs/REPRODUCTION.md
 	@echo "Report: $(CURDIR)/$(PAPER)/report.html"
 
 paper-quick: $(READY)  ## the same, small: to see that it runs

@@ -49,6 +49,14 @@ def read_tables(folder: Path, figure: str) -> dict[str, pd.DataFrame]:
     }
 
 
+def _misclustering(curves: list[pd.DataFrame]) -> str:
+    """Return A of every curve at every step, all figures in one small table."""
+    table = pd.concat(curves)
+    table = table[table["quantity"].isin(["A", "A_own"]) & (table["figure"] != "choices")]
+    columns = ["figure", "line", "method", "L", "quantity", "t", "mean", "std", "se", "trials"]
+    return table[columns].drop_duplicates().to_csv(index=False, float_format="%.5g")
+
+
 def _csv_name(figure: str, table: str) -> str:
     return f"figure-{figure}.csv" if table == "curves" else f"figure-{figure}-{table}.csv"
 
@@ -117,6 +125,9 @@ def write_report(folder: Path, command: str) -> Path:
     found = {figure: tables for figure, tables in found.items() if tables}
     text = reproduction(found)
     _write(folder / "REPRODUCTION.md", text.encode())
+    curves = [tables["curves"] for name, tables in found.items() if "curves" in tables]
+    if curves:
+        _write(folder / "misclustering.csv", _misclustering(curves).encode())
     pictures = []
     for figure in found:
         png = folder / f"figure-{figure}.png"

@@ -75,9 +75,11 @@ def bars_picture(table: pd.DataFrame, value: str, error: str, by: str, rows: str
     for place, name in enumerate(names):
         mine = table[table[by] == name].set_index(rows).reindex(groups)
         offset = (place - (len(names) - 1) / 2) * 0.7 / max(len(names), 1)
-        axes.errorbar([i + offset for i in range(len(groups))], mine[value], mine[error],
-                      fmt="o", markersize=4, color=_COLORS[place % len(_COLORS)], label=str(name),
-                      capsize=2, linewidth=1)  # fmt: skip
+        style = {"color": _COLORS[place % len(_COLORS)], "fmt": "osD"[place // len(_COLORS)]}
+        axes.errorbar(
+            [i + offset for i in range(len(groups))], mine[value], mine[error], label=str(name),
+            markersize=4, capsize=2, linewidth=1, **style,
+        )  # fmt: skip
     axes.set_xticks(range(len(groups)), [str(group) for group in groups])
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e4e2de", linewidth=0.6)

@@ -108,7 +108,8 @@ def _curves(found: Found) -> str:
             name += " (a matching for each machine)" if quantity == "A_own" else ""
             steps = {f"t = {t}": _at(mine, t) for t in COMPARED_STEPS if t in set(mine["t"])}
             rows.append({"curve": name, **steps, "trials": mine["trials"].iloc[0]})
-        parts += [f"Figure {figure}\n", _table(rows)]
+        pictures = f"![Figure {figure}](figure-{figure}.png)\n"
+        parts += [f"Figure {figure}\n", pictures, _table(rows)]
     parts.append(_objectives(found))
     return "\n".join(parts)
 
@@ -147,7 +148,7 @@ def _choices(found: Found) -> str:
 
 - **T** is not given; we take 30. It matters for {HALF}, whose second exchange comes at T/2.
 - **The size of the perturbation** is not given; we take a standard deviation of 0.1 in each of the
-  100 coordinates (length 1, as long as a center).
+  100 coordinates (length 1, as long as a center). It decides what is seen without aggregation.
 - **d in LocalKMeans++** is read as squared distance, as in k-means++.
 - **Which matching**: one best matching for the counts of all machines, at every step anew. Without
   aggregation a matching for each machine is in the tables as well.
@@ -195,10 +196,13 @@ def _beyond(found: Found) -> str:
     ]  # fmt: skip
     reach = tables["reach"]
     reach = reach[reach["placement"] == "random"]
-    reached = [
+    reached: list[dict[str, object]] = [
         {"method": row["method"], "L": row["L"], "reached": f"{row['reached']} of {row['trials']}",
          "exchanges": f"{row['exchanges']:.1f} ± {row['exchanges_se']:.1f}",
          "MB": f"{row['bytes'] / 1e6:.2f}"}
+        if row["reached"] else
+        {"method": row["method"], "L": row["L"], "reached": f"0 of {row['trials']}",
+         "exchanges": "never", "MB": ""}
         for _, row in reach.iterrows()
     ]  # fmt: skip
     return f"""## Beyond the paper
@@ -208,7 +212,7 @@ centers, at most 30 iterations: the plain algorithm against the library's safegu
 
 {_table(placements)}
 Communication until the objective is within 0.1 % of the centralized one (rows placed at random;
-means over the trials that got there):
+means over the trials that got there; the others ended in another local optimum):
 
 {_table(reached)}
 {_saving(reach)}"""
