@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import matplotlib
 import pandas as pd
@@ -75,7 +76,10 @@ def bars_picture(table: pd.DataFrame, value: str, error: str, by: str, rows: str
     for place, name in enumerate(names):
         mine = table[table[by] == name].set_index(rows).reindex(groups)
         offset = (place - (len(names) - 1) / 2) * 0.7 / max(len(names), 1)
-        style = {"color": _COLORS[place % len(_COLORS)], "fmt": "osD"[place // len(_COLORS)]}
+        style: dict[str, Any] = {
+            "color": _COLORS[place % len(_COLORS)],
+            "fmt": "osD"[place // len(_COLORS)],
+        }
         axes.errorbar(
             [i + offset for i in range(len(groups))], mine[value], mine[error], label=str(name),
             markersize=4, capsize=2, linewidth=1, **style,
