@@ -128,7 +128,7 @@ def main() -> None:
         "--peers", default="mllib-block,mllib-row,sklearn", help="(default: %(default)s)"
     )
     parser.add_argument(
-        "--warm-up", action="store_true", help="Spark systems fit 5,000 rows first, untimed"
+        "--warm-up", action="store_true", help="Spark systems fit once before, untimed"
     )
     parser.add_argument("--input", type=Path, help="Parquet with a column 'features' instead")
     parser.add_argument("--json", type=Path, help="append one JSON object a system here")
