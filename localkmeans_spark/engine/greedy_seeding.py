@@ -86,11 +86,14 @@ def _best_walk(
     together = sample.with_arrivals(found, centers)
     # Rows of unit length must stay so: means of cosine's rows would not.
     steps = 0 if data.frame.unit_about is not None else _STEPS_ON_SAMPLE
-    work = max(1, together.x.size * n_trials(k) * (k - len(centers)))
+    missing = k - len(centers)
+    # Of wide rows the driver can hold few candidates: better one draw a center than many passes.
+    trials = max(1, min(n_trials(k), _wanted(missing, data.n_features) // (4 * missing)))
+    work = max(1, together.x.size * trials * missing)
     best: tuple[tuple[int, float], np.ndarray, float] | None = None
     for walk in range(max(1, min(walks, _WALK_WORK // work))):
         rng = generator(*key, _WALK_KEY, walk)
-        made, remaining = greedy_centers(found, centers, k, together, data.resolution, rng)
+        made, remaining = greedy_centers(found, centers, k, together, data.resolution, rng, trials)
         if len(made) == k:
             made = settle_on_sample(made, together, steps)
         rank = (-len(made), together.cost(made))

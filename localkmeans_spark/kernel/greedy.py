@@ -88,6 +88,7 @@ def greedy_centers(
     sample: Sample,
     resolution: np.ndarray,
     rng: np.random.Generator,
+    trials: int,
 ) -> tuple[np.ndarray, float]:
     """Choose centers among arrivals, each the best of several draws.
 
@@ -108,6 +109,8 @@ def greedy_centers(
     resolution : ndarray of shape (n_features,), float64
         Two rows closer than this in every column count as the same.
     rng : numpy.random.Generator
+    trials : int
+        Draws to choose each center among; see :func:`n_trials`.
 
     Returns
     -------
@@ -117,7 +120,6 @@ def greedy_centers(
         Estimate of (potential now) / (potential when the pass began), at least one part in the
         number of arrivals.
     """
-    trials = n_trials(k)
     pool = _Pool(arrivals, centers, k, resolution, rng)
     nearest = sample.nearest_sq_distances(centers)
     weight = sample.weight.astype(np.float32)  # enough to tell which is best

@@ -62,7 +62,7 @@ def test_greedy_choice_lowers_the_cost_of_plain_draws():
         rng = np.random.default_rng(seed)
         first = x[[seed]]
         found = arrivals_of(x, first, 20_000, rng)
-        greedy, _ = greedy_centers(found, first, 30, sample, resolution, rng)
+        greedy, _ = greedy_centers(found, first, 30, sample, resolution, rng, 10)
         plain, _ = accept_in_time_order(found, first, 30, resolution, rng)
         assert len(greedy) == len(plain) == 30
         better.append(cost(x, greedy) < cost(x, plain))
@@ -74,7 +74,7 @@ def test_copies_of_a_row_are_never_two_centers():
     rng = np.random.default_rng(0)
     first = x[:1]
     found = arrivals_of(x, first, 200, rng)
-    made, _ = greedy_centers(found, first, 5, Sample(x, np.ones(150)), np.full(2, 1e-9), rng)
+    made, _ = greedy_centers(found, first, 5, Sample(x, np.ones(150)), np.full(2, 1e-9), rng, 4)
     np.testing.assert_array_equal(np.unique(made, axis=0), [[0, 0], [1, 0], [5, 5]])
     assert len(made) == 3
 
