@@ -54,3 +54,12 @@ def sq_distance_to(x: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np
     difference -= centers[labels]
     difference *= difference
     return difference.sum(axis=1)
+
+
+def sq_distances_between(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Squared distances by a product, clipped at 0, shape (n, c), float64."""
+    sq = rows @ centers.T
+    sq *= -2.0
+    sq += np.einsum("nd,nd->n", rows, rows)[:, None]
+    sq += np.einsum("cd,cd->c", centers, centers)
+    return np.maximum(sq, 0.0, out=sq)

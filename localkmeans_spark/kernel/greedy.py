@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from localkmeans_spark.kernel.differences import sq_distances_between
 from localkmeans_spark.kernel.draws import Arrivals
 from localkmeans_spark.kernel.lloyd import Block, add_cluster_sums
 from localkmeans_spark.kernel.nearest import Scorer
@@ -15,6 +16,7 @@ _BATCH = 256
 _MIN_ROWS = 8
 # Up to here more draws cost the driver little.
 _FEW_CLUSTERS = 100
+_SMALLEST, _LARGEST = 1e-12, 1e12
 
 
 class Sample:
@@ -28,7 +30,10 @@ class Sample:
     """
 
     def __init__(self, x: np.ndarray, weight: np.ndarray) -> None:
-        self.x = np.ascontiguousarray(x, dtype=np.float32)
+        # Single precision is enough to compare costs, as long as squares stay inside its range.
+        scale = float(np.abs(x).max(initial=0.0))
+        narrow = scale == 0 or _SMALLEST < scale < _LARGEST
+        self.x: np.ndarray = np.ascontiguousarray(x, dtype="float32" if narrow else "float64")
         self.weight = weight
         self._sq_norms = np.einsum("nd,nd->n", self.x, self.x)
         # A second copy: products of few centers with it are twice as fast.
@@ -54,13 +59,13 @@ class Sample:
         own = 1.0 / (1.0 / self.weight + rate * self.nearest_sq_distances(centers))
         theirs = 1.0 / (1.0 / usual + rate * arrivals.sq_distances)
         return Sample(
-            np.concatenate([self.x, arrivals.rows.astype(np.float32)]),
+            np.concatenate([self.x, arrivals.rows]),
             np.concatenate([own, theirs]),
         )
 
     def sq_distances(self, centers: np.ndarray) -> np.ndarray:
-        """Squared distances to centers, shape (n_centers, n), float32, at least 0."""
-        narrow = centers.astype(np.float32)
+        """Squared distances to centers, shape (n_centers, n), at least 0."""
+        narrow = centers.astype(self.x.dtype)
         sq = narrow @ self._transposed
         sq *= -2.0
         sq += np.einsum("cd,cd->c", narrow, narrow)[:, None]
@@ -68,8 +73,8 @@ class Sample:
         return np.maximum(sq, 0.0, out=sq)
 
     def nearest_sq_distances(self, centers: np.ndarray) -> np.ndarray:
-        """Squared distance of each row to the nearest of centers, shape (n,), float32."""
-        nearest = np.full(len(self.x), np.inf, dtype=np.float32)
+        """Squared distance of each row to the nearest of centers, shape (n,)."""
+        nearest = np.full(len(self.x), np.inf, dtype=self.x.dtype)
         step = max(1, (16 << 20) // (4 * max(1, len(self.x))))
         for start in range(0, len(centers), step):
             found = self.sq_distances(centers[start : start + step]).min(axis=0)
@@ -122,7 +127,7 @@ def greedy_centers(
     """
     pool = _Pool(arrivals, centers, k, resolution, rng)
     nearest = sample.nearest_sq_distances(centers)
-    weight = sample.weight.astype(np.float32)  # enough to tell which is best
+    weight = sample.weight.astype(sample.x.dtype)  # enough to tell which is best
     while pool.count < k:
         rows = pool.candidates(trials)
         if not len(rows):
@@ -191,7 +196,7 @@ class _Pool:
             return 1.0
         # A few thousand say enough.
         some = slice(0, 4096)
-        now = np.minimum(before[some], _sq_distances(rows[some], self.centers).min(axis=1))
+        now = np.minimum(before[some], sq_distances_between(rows[some], self.centers).min(axis=1))
         return max(1.0 / (len(rows) + 1.0), float((now / before[some]).mean()))
 
     def _look_at_more(self) -> None:
@@ -201,7 +206,7 @@ class _Pool:
         now = self._arrivals.sq_distances[more].copy()
         new = self._found[self._start : self.count]
         if len(new):
-            np.minimum(now, _sq_distances(rows, new).min(axis=1), out=now)
+            np.minimum(now, sq_distances_between(rows, new).min(axis=1), out=now)
         self._alive = np.concatenate([self._alive, more])
         self._now = np.concatenate([self._now, now])
         fresh = np.ones(len(self._alive), dtype=bool)
@@ -215,15 +220,6 @@ class _Pool:
         before = self._arrivals.sq_distances[self._alive]
         kept = fresh & (self._chances[self._alive] * before < self._now)
         self._alive, self._now = self._alive[kept], self._now[kept]
-
-
-def _sq_distances(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Squared distances by a product, clipped at 0, shape (n, c), float64."""
-    sq = rows @ centers.T
-    sq *= -2.0
-    sq += np.einsum("nd,nd->n", rows, rows)[:, None]
-    sq += np.einsum("cd,cd->c", centers, centers)
-    return np.maximum(sq, 0.0, out=sq)
 
 
 def settle_on_sample(centers: np.ndarray, sample: Sample, steps: int) -> np.ndarray:

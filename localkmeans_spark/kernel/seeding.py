@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import cKDTree
 
+from localkmeans_spark.kernel.differences import sq_distances_between
 from localkmeans_spark.kernel.draws import Arrivals, sq_distances_to_nearest, weighted_indices
 from localkmeans_spark.kernel.lloyd import Block, lloyd_step, means_or_kept
 
@@ -56,7 +57,7 @@ def accept_in_time_order(
         rows, before = arrivals.rows[batch], arrivals.sq_distances[batch]
         now = before.copy()
         if count > start:
-            np.minimum(now, _sq_distances(rows, found[start:count]).min(axis=1), out=now)
+            np.minimum(now, sq_distances_between(rows, found[start:count]).min(axis=1), out=now)
         for j in range(len(rows)):
             if count == k:
                 break
@@ -72,15 +73,6 @@ def accept_in_time_order(
     floor = 1.0 / (len(ratios) + 1.0)
     remaining = max(floor, float(ratios.mean())) if len(ratios) else 1.0
     return found[:count], remaining
-
-
-def _sq_distances(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Squared distances by a product, clipped at 0, shape (n, c), float64."""
-    sq = rows @ centers.T
-    sq *= -2.0
-    sq += np.einsum("nd,nd->n", rows, rows)[:, None]
-    sq += np.einsum("cd,cd->c", centers, centers)
-    return np.maximum(sq, 0.0, out=sq)
 
 
 def reduce_candidates(

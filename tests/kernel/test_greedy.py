@@ -85,3 +85,12 @@ def test_settling_by_hand():
     sample = Sample(x, np.ones(10))
     moved = settle_on_sample(np.array([[0.5], [9.0]]), sample, 3)
     np.testing.assert_allclose(moved, [[0.0], [9.0]])
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_a_sample_of_extreme_numbers_keeps_its_digits(scale):
+    x = scale * np.array([[-1.0], [1.0]] * 4 + [[10.0], [11.0]] * 4)
+    sample = Sample(x, np.ones(16))
+    moved = settle_on_sample(scale * np.array([[0.5], [9.0]]), sample, 3)
+    np.testing.assert_allclose(moved / scale, [[0.0], [10.5]], atol=1e-12)
+    assert sample.cost(moved) == pytest.approx(scale**2 * (8 * 1.0 + 8 * 0.25))
