@@ -1,5 +1,7 @@
 """Restarts and several fits in the same Spark jobs."""
 
+import uuid
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -20,7 +22,7 @@ def digits(spark):
 def jobs_of(spark, action):
     """Run an action; return its result and the number of Spark jobs."""
     context = spark.sparkContext
-    group = f"counted-{id(action)}"
+    group = f"counted-{uuid.uuid4()}"  # an address would come again
     context.setJobGroup(group, "counted")
     try:
         found = action()
