@@ -56,6 +56,11 @@ def fit_many(df: DataFrame, configs: Sequence[FitConfig]) -> list[FitResult]:
     """
     clock = _Clock()
     first = configs[0]
+    if not hasattr(df, "isStreaming"):
+        raise invalid(
+            first.owner, "the data", "a Spark DataFrame", Fact(f"a {type(df).__name__}"),
+            "Make one with spark.createDataFrame(...).",
+        )  # fmt: skip
     if df.isStreaming:
         raise invalid(
             first.owner, "the data", "a batch DataFrame", Fact("a streaming DataFrame"),

@@ -176,3 +176,9 @@ def test_given_centers_of_the_wrong_shape(spark):
     for centers in (np.zeros((2, 4)), np.full((2, 3), np.nan), np.zeros((3, 3))):
         with pytest.raises(InvalidInputError, match="initialCenters"):
             fit(frame, FitConfig(k=2, initial_centers=centers))
+
+
+@pytest.mark.parametrize("data", [None, [[1.0, 2.0]], np.zeros((3, 2))])
+def test_what_is_not_a_dataframe_is_told(data):
+    with pytest.raises(InvalidInputError, match=f"a Spark DataFrame; got a {type(data).__name__}"):
+        fit(data, FitConfig())
