@@ -91,7 +91,8 @@ def test_everything_is_written(
     assert history["inertia"].iloc[-1] == pytest.approx(metrics["cost"])
 
     assert told.lines[0].split()[:2] == ["round", "iteration"]
-    assert len(told.lines) == 1 + metrics["n_rounds"] + 2
+    # head, rounds, end, legend, the line of JSON
+    assert len(told.lines) == 1 + metrics["n_rounds"] + 3
     assert "features: in.come, age" in told.stderr
     assert told.stderr.count("fit: round ") == metrics["n_rounds"]
     page = (out / "report.html").read_text()
@@ -256,7 +257,7 @@ def test_as_a_script(blobs: Path, tmp_path: Path) -> None:
     assert job.returncode == 0, stderr
     lines = stdout.splitlines()
     assert json.loads(lines[-1]) == json.loads((tmp_path / "out" / "metrics.json").read_text())
-    assert all(line.startswith(("round", " ", "converged")) for line in lines[:-1])
+    assert all(line.startswith(("round", " ", "converged", "shift: ")) for line in lines[:-1])
     assert all(line.startswith("fit: ") for line in stderr.splitlines()), stderr
 
 
