@@ -10,11 +10,16 @@ import numpy as np
 from localkmeans_spark.engine.aggregate import Exchange
 from localkmeans_spark.engine.record import RoundRecord
 
-# A round that lowers the inertia by less than this share, or by less than the share of the scatter
-# that lies between the machines' centers, goes on with single steps. Local steps fit each
-# machine's own rows: once a round gains less than the machines then differ, only single steps
-# lead to a fixed point of Lloyd's algorithm (benchmarks/safeguard.py has the figures).
-_SMALL_IMPROVEMENT = 0.0001
+# A round that lowers the inertia by less than this share goes on with single steps.
+_SMALL_IMPROVEMENT = 0.00001
+# So does one that gains less than the share of the scatter that lies between the machines'
+# centers. Local steps fit each machine's own rows: once a round gains less than the machines
+# then differ, only single steps lead to a fixed point of Lloyd's algorithm. But where machines
+# differ no more than chance makes them (this many times its share), averaging cancels most of
+# the difference: what is left of it grows with chance's share, and is all of it from 1 / 30 on
+# (benchmarks/safeguard.py has the figures).
+_BY_CHANCE = 2.0
+_LEFT_BY_AVERAGING = 30.0
 # Machines whose centers differ by more than this share of the scatter hold different kinds of
 # rows (sorted tables: 0.37 to 0.97) or ran into different local optima (at random placement
 # mostly under 0.2). Averaging such centers undoes the work, at once, not one round late.
@@ -264,6 +269,14 @@ class LloydRun:
             self._local_steps = self._local_steps if exact else 1
         elif self._safeguard and self._last_inertia is not None:
             improvement = self._last_inertia - found.inertia
-            if improvement < max(_SMALL_IMPROVEMENT, found.spread) * self._last_inertia:
+            if improvement < max(_SMALL_IMPROVEMENT, _bias(found)) * self._last_inertia:
                 self._local_steps = 1
         self._last_inertia, self._last_steps = found.inertia, order.local_steps
+
+
+def _bias(found: Exchange) -> float:
+    """Return about how far, as a share of the scatter, averaged local steps may lead astray."""
+    by_chance = found.spread - found.disagreement
+    if found.disagreement > _BY_CHANCE * by_chance:
+        return found.spread
+    return found.spread * min(1.0, _LEFT_BY_AVERAGING * by_chance)
