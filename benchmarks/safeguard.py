@@ -25,7 +25,7 @@ _SETTINGS = {  # disagreement, small improvement, what of the machines' spread c
     "disagreement, 1 %": (0.25, 0.01, "nothing"),
     "disagreement, 10 %": (0.25, 0.1, "nothing"),
     "disagreement, all spread": (0.25, 0.0001, "all"),
-    "disagreement, bias (the default)": (0.25, 0.00001, "bias"),
+    "disagreement, bias (the default)": (0.25, 0.000001, "bias"),
 }
 _CLUSTERS = {"pendigits": 10, "letter": 26, "usps": 10, "sipu_s2": 15, "sipu_unbalance": 8}
 

@@ -11,7 +11,7 @@ from localkmeans_spark.engine.aggregate import Exchange
 from localkmeans_spark.engine.record import RoundRecord
 
 # A round that lowers the inertia by less than this share goes on with single steps.
-_SMALL_IMPROVEMENT = 0.00001
+_SMALL_IMPROVEMENT = 0.000001
 # So does one that gains less than the share of the scatter that lies between the machines'
 # centers. Local steps fit each machine's own rows: once a round gains less than the machines
 # then differ, only single steps lead to a fixed point of Lloyd's algorithm. But where machines

@@ -76,7 +76,7 @@ def test_small_improvement_leads_to_single_steps():
     assert run.next_order().local_steps == 4
     run.absorb(run.next_order(), finding(49.0), NO_TRAFFIC)  # 2 %: still worth the local steps
     assert run.next_order().local_steps == 4
-    run.absorb(run.next_order(), finding(48.9999), NO_TRAFFIC)
+    run.absorb(run.next_order(), finding(48.99999), NO_TRAFFIC)
     assert run.next_order().local_steps == 1
 
 
