@@ -13,12 +13,15 @@ from localkmeans_spark.engine.arrow_rows import RowBatch, read_features
 from localkmeans_spark.engine.block_format import StoredBlock, encode
 from localkmeans_spark.kernel.assign import to_frame
 from localkmeans_spark.kernel.chunks import rows_made_dense, slices
+from localkmeans_spark.kernel.freed_memory import keep_freed_memory
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse import prefers_sparse
 from localkmeans_spark.kernel.sparse_rows import SparseRows, concatenate, finite_rows, from_dense
 from localkmeans_spark.kernel.spherical import unit_rows
 
-BLOCK_BYTES = 5 << 20
+# Just under half a region of G1 on a heap of 8 GiB: a larger byte array is "humongous" there, and
+# the JVM then takes twice as long to take the blocks in.
+BLOCK_BYTES = 2000 << 10
 BLOCK_SCHEMA = "block binary"
 # Rows looked at to place the origin.
 _ORIGIN_ROWS = 1024
@@ -54,6 +57,7 @@ def encode_partition(
     Rows that break a rule are counted, not kept; the driver decides what they mean. Rows of
     weight 0 count for nothing and are dropped. An empty partition gives no block.
     """
+    keep_freed_memory()
     builder = _BlockBuilder(_machine(), plan)
     for batch in batches:
         for data in builder.add(batch):
@@ -68,7 +72,10 @@ def _machine() -> int:
 
 
 def _as_batch(data: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([data], type=pa.binary())], names=["block"])
+    ends = pa.py_buffer(np.array([0, len(data)], dtype=np.int32))
+    # Around the bytes, not a copy of them.
+    block = pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(data)])
+    return pa.RecordBatch.from_arrays([block], names=["block"])
 
 
 class _BlockBuilder:
