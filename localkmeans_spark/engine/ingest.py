@@ -11,6 +11,7 @@ from pyspark import TaskContext
 
 from localkmeans_spark.engine.arrow_rows import RowBatch, read_features
 from localkmeans_spark.engine.block_format import StoredBlock, encode
+from localkmeans_spark.engine.collector import spare_the_collector
 from localkmeans_spark.kernel.assign import to_frame
 from localkmeans_spark.kernel.chunks import rows_made_dense, slices
 from localkmeans_spark.kernel.lloyd import Block
@@ -54,6 +55,7 @@ def encode_partition(
     Rows that break a rule are counted, not kept; the driver decides what they mean. Rows of
     weight 0 count for nothing and are dropped. An empty partition gives no block.
     """
+    spare_the_collector()
     builder = _BlockBuilder(_machine(), plan)
     for batch in batches:
         for data in builder.add(batch):

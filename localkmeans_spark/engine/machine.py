@@ -20,6 +20,7 @@ from localkmeans_spark.engine.aggregate import (
     TimedRows,
 )
 from localkmeans_spark.engine.block_format import StoredBlock, decode
+from localkmeans_spark.engine.collector import spare_the_collector
 from localkmeans_spark.kernel import draws, sparse
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.exact_sum import to_grid
@@ -92,6 +93,7 @@ def run_machines(
     ------
     One merged summary, or nothing when the task has no machine.
     """
+    spare_the_collector()
     merged, order = None, payload.value
     with _blas().limit(limits=blas_threads(), user_api="blas"):
         for number, stored in groupby(map(decode, data), key=lambda item: item.machine):
