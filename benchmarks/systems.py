@@ -1,165 +1,84 @@
-"""Each system as a function from a Parquet directory to a fitted model and its times.
+"""One system, one fit, in this process: ``python -m benchmarks.systems ours --input …``.
 
-Run as a process of its own: ``python -m benchmarks.systems NAME --input DIR --k 64 ...`` prints
-one JSON object on stdout. Seconds: ``start_s`` (session), ``read_s`` (to cached data, and the
-warm-up if one is asked for), ``fit_s`` (seeding and iterations on cached data), ``seed_s`` and
-``iterate_s`` where known.
+``benchmarks.compare`` runs this once for every system and repeat. Writes one JSON object to
+stdout and the centers to a file. Seconds:
+
+- ``start_s``: imports and, with Spark, the session.
+- ``read_s``: Parquet to rows in memory, in the form the system's fit works on.
+- ``seed_s``: initial centers.
+- ``iterate_s``: everything after that until the fitted model is there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.data import read_rows
-
-Found = dict[str, Any]
-
-
-def _session(cores: int) -> Any:
-    from jobs.session import open_session
-
-    conf = {"spark.driver.memory": "8g", "spark.ui.enabled": "false"}
-    return open_session("benchmark", master=f"local[{cores}]", conf=conf)
+from benchmarks import other_systems, spark_systems
+from benchmarks.other_systems import Found
 
 
-def _warm_up(estimator: Any, frame: Any, options: argparse.Namespace) -> None:
-    """Fit once before, as a session in use has: compiled code, Python workers started."""
-    if options.warm_up:
-        estimator.fit(frame)
+class System(NamedTuple):
+    """A system with the solver that it is asked to use."""
+
+    name: str
+    solver: str
+    run: Callable[[argparse.Namespace], Found]
+    takes_centers: bool = True
 
 
-def _ours(options: argparse.Namespace) -> Found:
-    began = time.perf_counter()
-    with _session(options.cores) as spark:
-        started = time.perf_counter()
-        from localkmeans_spark import LocalKMeans
-
-        frame = spark.read.parquet(str(options.input)).cache()
-        frame.count()
-        estimator = LocalKMeans(
-            k=options.k,
-            maxIter=options.iterations,
-            localSteps=options.local_steps,
-            tol=0.0,
-            seed=options.seed,
-        )
-        _warm_up(estimator, frame, options)
-        read = time.perf_counter()
-        model = estimator.fit(frame)
-        done = time.perf_counter()
-        record = model.summary.record
-        return {
-            "centers": np.array(model.clusterCenters()),
-            "iterations": record.n_iter,
-            "rounds": record.n_rounds,
-            "start_s": started - began,
-            "read_s": read - started,
-            "fit_s": done - read,
-            "ingest_s": record.seconds["ingest"],
-            "seed_s": record.seconds["seed"],
-            "iterate_s": record.seconds["iterate"],
-        }
-
-
-def _blas(spark: Any) -> str:
-    """Name the BLAS that MLlib's products use: "JNIBLAS" if a native one is installed."""
-    try:
-        native = spark.sparkContext._jvm.dev.ludovic.netlib.blas.NativeBLAS.getInstance()
-        return native.getClass().getSimpleName()
-    except Exception:  # no native library: MLlib computes in Java
-        return "Java"
-
-
-def _mllib(options: argparse.Namespace, solver: str) -> Found:
-    began = time.perf_counter()
-    with _session(options.cores) as spark:
-        started = time.perf_counter()
-        from pyspark.ml.clustering import KMeans
-        from pyspark.ml.functions import array_to_vector
-
-        frame = spark.read.parquet(str(options.input))
-        frame = frame.select(array_to_vector("features").alias("features")).cache()
-        frame.count()
-        estimator = KMeans(k=options.k, maxIter=options.iterations, tol=0.0, seed=options.seed)
-        estimator.setSolver(solver)
-        _warm_up(estimator, frame, options)
-        read = time.perf_counter()
-        model = estimator.fit(frame)
-        done = time.perf_counter()
-        return {
-            "centers": np.array(model.clusterCenters()),
-            "iterations": model.summary.numIter,
-            "start_s": started - began,
-            "read_s": read - started,
-            "fit_s": done - read,
-            "blas": _blas(spark),
-        }
-
-
-def _mllib_block(options: argparse.Namespace) -> Found:
-    return _mllib(options, "block")
-
-
-def _mllib_row(options: argparse.Namespace) -> Found:
-    return _mllib(options, "row")
-
-
-def _sklearn(options: argparse.Namespace) -> Found:
-    began = time.perf_counter()
-    from sklearn.cluster import KMeans, kmeans_plusplus
-
-    started = time.perf_counter()
-    x = read_rows(options.input)
-    read = time.perf_counter()
-    init, _ = kmeans_plusplus(x, options.k, random_state=options.seed)
-    seeded = time.perf_counter()
-    model = KMeans(options.k, init=init, n_init=1, max_iter=options.iterations, tol=0.0).fit(x)
-    done = time.perf_counter()
-    return {
-        "centers": model.cluster_centers_,
-        "iterations": int(model.n_iter_),
-        "start_s": started - began,
-        "read_s": read - started,
-        "fit_s": done - read,
-        "seed_s": seeded - read,
-        "iterate_s": done - seeded,
-    }
-
-
-SYSTEMS: dict[str, Callable[[argparse.Namespace], Found]] = {
-    "ours": _ours,
-    "mllib-block": _mllib_block,
-    "mllib-row": _mllib_row,
-    "sklearn": _sklearn,
+SYSTEMS = {
+    "ours": System("ours", "local steps", spark_systems.ours),
+    "mllib-block": System("mllib", "block", spark_systems.mllib_block, takes_centers=False),
+    "mllib-row": System("mllib", "row", spark_systems.mllib_row, takes_centers=False),
+    "sklearn": System("sklearn", "lloyd", other_systems.sklearn),
+    "dask-ml": System("dask-ml", "lloyd", other_systems.dask_ml),
+    "faiss": System("faiss", "lloyd", other_systems.faiss),
 }
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Return what one run of one system is told."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("system", choices=sorted(SYSTEMS))
+    parser.add_argument("--input", type=Path, required=True)
+    parser.add_argument("--centers", type=Path, required=True, help="where to put them (.npy)")
+    parser.add_argument("--initial", type=Path, help="initial centers (.npy) instead of seeding")
+    parser.add_argument("--k", type=int, required=True)
+    parser.add_argument("--iterations", type=int, required=True)
+    parser.add_argument("--local-steps", default="5", help="a number, or auto")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cores", type=int, default=os.cpu_count())
+    parser.add_argument("--driver-memory", default="8g", help="of Spark (default: %(default)s)")
+    parser.add_argument("--warm-up", action="store_true", help="Spark: fit once before, untimed")
+    parser.add_argument(
+        "--latency", type=float, default=0.0, help="seconds added to each of our exchanges"
+    )
+    return parser
 
 
 def main() -> None:
     """Run one system once."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("system", choices=sorted(SYSTEMS))
-    parser.add_argument("--input", type=Path, required=True)
-    parser.add_argument("--centers", type=Path, required=True, help="where to put them (.npy)")
-    parser.add_argument("--k", type=int, required=True)
-    parser.add_argument("--iterations", type=int, required=True)
-    parser.add_argument("--local-steps", type=int, required=True)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--cores", type=int, required=True)
-    parser.add_argument("--warm-up", action="store_true", help="fit once before, untimed")
-    options = parser.parse_args()
-    began = time.perf_counter()
-    found = SYSTEMS[options.system](options)
+    options = arguments().parse_args()
+    if hasattr(os, "sched_setaffinity"):  # the same cores for everyone, JVM and threads included
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
+    try:
+        found = SYSTEMS[options.system].run(options)
+    except ImportError as error:
+        json.dump({"skipped": f"cannot be imported here: {error}"}, sys.stdout)
+        return
     np.save(options.centers, np.asarray(found.pop("centers"), dtype=np.float64))
-    found["total_s"] = found["start_s"] + found["read_s"] + found["fit_s"]
-    found["process_s"] = time.perf_counter() - began
+    parts = ("start_s", "read_s", "seed_s", "iterate_s")
+    found["total_s"] = sum(found[part] for part in parts)
     json.dump(found, sys.stdout)
 
 

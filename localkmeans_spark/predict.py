@@ -20,8 +20,8 @@ from pyspark.sql.types import UserDefinedType
 from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.engine.machine import blas_threads
+from localkmeans_spark.engine.worker_process import prepare_worker
 from localkmeans_spark.errors import invalid
-from localkmeans_spark.kernel.freed_memory import keep_freed_memory
 from localkmeans_spark.kernel.sparse_rows import SparseRows, from_csr
 from localkmeans_spark.scoring import Frame, RowRule, as_arrow, invalid_rows, score_column
 
@@ -89,7 +89,7 @@ def scores(
     """
 
     def score(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        keep_freed_memory()
+        prepare_worker()
         received = frame()
         with threadpool_limits(blas_threads(), user_api="blas"):
             for batch in batches:

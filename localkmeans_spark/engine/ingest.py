@@ -11,9 +11,9 @@ from pyspark import TaskContext
 
 from localkmeans_spark.engine.arrow_rows import RowBatch, read_features
 from localkmeans_spark.engine.block_format import StoredBlock, encode
+from localkmeans_spark.engine.worker_process import prepare_worker
 from localkmeans_spark.kernel.assign import to_frame
 from localkmeans_spark.kernel.chunks import rows_made_dense, slices
-from localkmeans_spark.kernel.freed_memory import keep_freed_memory
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse import prefers_sparse
 from localkmeans_spark.kernel.sparse_rows import SparseRows, concatenate, finite_rows, from_dense
@@ -57,7 +57,7 @@ def encode_partition(
     Rows that break a rule are counted, not kept; the driver decides what they mean. Rows of
     weight 0 count for nothing and are dropped. An empty partition gives no block.
     """
-    keep_freed_memory()
+    prepare_worker()
     builder = _BlockBuilder(_machine(), plan)
     for batch in batches:
         for data in builder.add(batch):

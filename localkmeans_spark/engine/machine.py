@@ -20,10 +20,10 @@ from localkmeans_spark.engine.aggregate import (
     TimedRows,
 )
 from localkmeans_spark.engine.block_format import StoredBlock, decode
+from localkmeans_spark.engine.worker_process import prepare_worker
 from localkmeans_spark.kernel import draws, sparse
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.exact_sum import to_grid
-from localkmeans_spark.kernel.freed_memory import keep_freed_memory
 from localkmeans_spark.kernel.lloyd import Block, lloyd_step, means_or_kept
 from localkmeans_spark.kernel.local_steps import local_phase
 from localkmeans_spark.kernel.sparse_rows import SparseRows
@@ -93,7 +93,7 @@ def run_machines(
     ------
     One merged summary, or nothing when the task has no machine.
     """
-    keep_freed_memory()
+    prepare_worker()
     merged, order = None, payload.value
     with _blas().limit(limits=blas_threads(), user_api="blas"):
         for number, stored in groupby(map(decode, data), key=lambda item: item.machine):
