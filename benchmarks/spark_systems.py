@@ -87,7 +87,7 @@ def ours(options: argparse.Namespace) -> Found:
         }
 
 
-def _blas(spark: Any) -> str:
+def blas(spark: Any) -> str:
     """Name the BLAS that MLlib's products use: "JNIBLAS" if a native one is installed."""
     try:
         native = spark.sparkContext._jvm.dev.ludovic.netlib.blas.NativeBLAS.getInstance()
@@ -125,7 +125,7 @@ def _mllib_logged(options: argparse.Namespace, solver: str, settings: Path, log:
         return {
             "centers": np.array(model.clusterCenters()),
             "iterations": model.summary.numIter,
-            "blas": _blas(spark),
+            "blas": blas(spark),
             "start_s": laps.seconds["start_s"],
             "read_s": laps.seconds["read_s"],
             "seed_s": seed_s,

@@ -66,8 +66,7 @@ class Sample:
     def sq_distances(self, centers: np.ndarray) -> np.ndarray:
         """Squared distances to centers, shape (n_centers, n), at least 0."""
         narrow = centers.astype(self.x.dtype)
-        sq = narrow @ self._transposed
-        sq *= -2.0
+        sq = (-2.0 * narrow) @ self._transposed
         sq += np.einsum("cd,cd->c", narrow, narrow)[:, None]
         sq += self._sq_norms
         return np.maximum(sq, 0.0, out=sq)
