@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
 from pyspark.ml.param import Param, Params
 from pyspark.ml.param.shared import (
     HasDistanceMeasure,
@@ -19,15 +18,18 @@ from pyspark.ml.param.shared import (
     HasTol,
     HasWeightCol,
 )
+from pyspark.sql import DataFrame
 
+from localkmeans_spark.engine.column_names import ColumnNames
 from localkmeans_spark.errors import invalid
-from localkmeans_spark.params import PARAMETERS, CenterRows, checked
+from localkmeans_spark.params import PARAMETERS, checked
 
 Self = TypeVar("Self", bound="LocalKMeansParams")
 AnyClass = TypeVar("AnyClass", bound=type)
 
 
-def _param(name: str) -> Param[Any]:
+def param_of(name: str) -> Param[Any]:
+    """Return the Param object of a row of the parameter table."""
     convert = partial(checked, "LocalKMeans", name)
     return Param(Params._dummy(), name, PARAMETERS[name].help, typeConverter=convert)
 
@@ -49,27 +51,27 @@ class LocalKMeansParams(
     A parameter without a value reads as None, and setting None makes it unset again.
     """
 
-    featuresCol: Param[str] = _param("featuresCol")
-    featuresCols: Param[list[str]] = _param("featuresCols")
-    predictionCol: Param[str] = _param("predictionCol")
-    distanceCol: Param[str] = _param("distanceCol")
-    weightCol: Param[str] = _param("weightCol")
-    k: Param[int] = _param("k")
-    maxIter: Param[int] = _param("maxIter")
-    tol: Param[float] = _param("tol")
-    localSteps: Param[int] = _param("localSteps")
-    safeguard: Param[bool] = _param("safeguard")
-    seed: Param[int] = _param("seed")
-    initMode: Param[str] = _param("initMode")
-    initSteps: Param[int] = _param("initSteps")
-    distanceMeasure: Param[str] = _param("distanceMeasure")
-    solver: Param[str] = _param("solver")
-    maxBlockSizeInMB: Param[float] = _param("maxBlockSizeInMB")
-    numPartitions: Param[int] = _param("numPartitions")
-    dtype: Param[str] = _param("dtype")
-    handleInvalid: Param[str] = _param("handleInvalid")
-    canonicalOrder: Param[bool] = _param("canonicalOrder")
-    verbose: Param[bool] = _param("verbose")
+    featuresCol: Param[str] = param_of("featuresCol")
+    featuresCols: Param[list[str]] = param_of("featuresCols")
+    predictionCol: Param[str] = param_of("predictionCol")
+    distanceCol: Param[str] = param_of("distanceCol")
+    weightCol: Param[str] = param_of("weightCol")
+    k: Param[int] = param_of("k")
+    maxIter: Param[int] = param_of("maxIter")
+    tol: Param[float] = param_of("tol")
+    localSteps: Param[int] = param_of("localSteps")
+    safeguard: Param[bool] = param_of("safeguard")
+    seed: Param[int] = param_of("seed")
+    initMode: Param[str] = param_of("initMode")
+    initSteps: Param[int] = param_of("initSteps")
+    distanceMeasure: Param[str] = param_of("distanceMeasure")
+    solver: Param[str] = param_of("solver")
+    maxBlockSizeInMB: Param[float] = param_of("maxBlockSizeInMB")
+    numPartitions: Param[int] = param_of("numPartitions")
+    dtype: Param[str] = param_of("dtype")
+    handleInvalid: Param[str] = param_of("handleInvalid")
+    canonicalOrder: Param[bool] = param_of("canonicalOrder")
+    verbose: Param[bool] = param_of("verbose")
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,6 +112,10 @@ class LocalKMeansParams(
                 {"featuresCol": self.getFeaturesCol(), "featuresCols": self.getFeaturesCols()},
                 "Set featuresCol or featuresCols, not both.",
             )
+
+    def _check_new_columns(self, dataset: DataFrame) -> None:
+        new = {"predictionCol": self.getPredictionCol(), "distanceCol": self.getDistanceCol()}
+        ColumnNames(dataset, type(self).__name__).check_new(new)
 
     def _value_or_none(self, param: Param[Any]) -> Any:
         return self.getOrDefault(param) if self.isDefined(param) else None
@@ -172,89 +178,6 @@ class LocalKMeansParams(
         return self._set(handleInvalid=value)
 
 
-class FitParams(LocalKMeansParams):
-    """What only the estimator has: setters for how to fit, and the initial centers."""
-
-    initialCenters: Param[CenterRows] = _param("initialCenters")
-    nInit: Param[int] = _param("nInit")
-    emptyClusters: Param[str] = _param("emptyClusters")
-    checkpointDir: Param[str] = _param("checkpointDir")
-
-    def getInitialCenters(self) -> np.ndarray | None:
-        rows = self._value_or_none(self.initialCenters)
-        if rows is None:
-            return None
-        centers = np.array(rows, dtype=np.float64)
-        centers.flags.writeable = False  # a change would change nothing here
-        return centers
-
-    def getNInit(self) -> int:
-        return self.getOrDefault(self.nInit)
-
-    def setNInit(self: Self, value: int) -> Self:
-        return self._set(nInit=value)
-
-    def getEmptyClusters(self) -> str:
-        return self.getOrDefault(self.emptyClusters)
-
-    def setEmptyClusters(self: Self, value: str) -> Self:
-        return self._set(emptyClusters=value)
-
-    def getCheckpointDir(self) -> str | None:
-        return self._value_or_none(self.checkpointDir)
-
-    def setCheckpointDir(self: Self, value: str | None) -> Self:
-        return self._set(checkpointDir=value)
-
-    def setK(self: Self, value: int) -> Self:
-        return self._set(k=value)
-
-    def setMaxIter(self: Self, value: int) -> Self:
-        return self._set(maxIter=value)
-
-    def setTol(self: Self, value: float) -> Self:
-        return self._set(tol=value)
-
-    def setLocalSteps(self: Self, value: int) -> Self:
-        return self._set(localSteps=value)
-
-    def setSafeguard(self: Self, value: bool) -> Self:
-        return self._set(safeguard=value)
-
-    def setSeed(self: Self, value: int | None) -> Self:
-        return self._set(seed=value)
-
-    def setInitMode(self: Self, value: str) -> Self:
-        return self._set(initMode=value)
-
-    def setInitSteps(self: Self, value: int) -> Self:
-        return self._set(initSteps=value)
-
-    def setInitialCenters(self: Self, value: Any) -> Self:
-        return self._set(initialCenters=value)
-
-    def setDistanceMeasure(self: Self, value: str) -> Self:
-        return self._set(distanceMeasure=value)
-
-    def setSolver(self: Self, value: str) -> Self:
-        return self._set(solver=value)
-
-    def setMaxBlockSizeInMB(self: Self, value: float) -> Self:
-        return self._set(maxBlockSizeInMB=value)
-
-    def setNumPartitions(self: Self, value: int | None) -> Self:
-        return self._set(numPartitions=value)
-
-    def setDtype(self: Self, value: str) -> Self:
-        return self._set(dtype=value)
-
-    def setCanonicalOrder(self: Self, value: bool) -> Self:
-        return self._set(canonicalOrder=value)
-
-    def setVerbose(self: Self, value: bool) -> Self:
-        return self._set(verbose=value)
-
-
 def documented(cls: AnyClass) -> AnyClass:
     """Class decorator: fill the docstrings of getters and setters from the parameter table."""
     for name, parameter in PARAMETERS.items():
@@ -267,4 +190,3 @@ def documented(cls: AnyClass) -> AnyClass:
 
 
 documented(LocalKMeansParams)
-documented(FitParams)

@@ -46,3 +46,8 @@ class Fact(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return ``1 row`` or ``2,000 rows``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +10,12 @@ from pyspark.ml.base import Estimator
 from pyspark.ml.util import MLReadable, MLWritable
 from pyspark.sql import DataFrame
 
-from localkmeans_spark.accessors import FitParams
-from localkmeans_spark.engine.config import DataConfig, FitConfig
+from localkmeans_spark.engine.columns import check_dataframe
 from localkmeans_spark.engine.fit import fit, fit_many
 from localkmeans_spark.engine.record import FitResult
-from localkmeans_spark.errors import Fact, invalid
-from localkmeans_spark.fit_multiple import SharedFits
+from localkmeans_spark.fit_config import fit_config
+from localkmeans_spark.fit_multiple import SharedFits, check_maps
+from localkmeans_spark.fit_params import FitParams
 from localkmeans_spark.model import LocalKMeansModel
 from localkmeans_spark.params import parameter_docs
 from localkmeans_spark.persistence import EstimatorReader, EstimatorWriter
@@ -189,7 +188,9 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
         return self._set(**params)
 
     def _fit(self, dataset: DataFrame) -> LocalKMeansModel:
-        config = self._fit_config()
+        config = fit_config(self)
+        check_dataframe(dataset, config.owner)
+        self._check_new_columns(dataset)
         with visible_log(self.getVerbose()):
             result = fit(dataset, config)
         return self._model(result, dataset)
@@ -215,8 +216,12 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
         iterator of (int, LocalKMeansModel)
             Each with the place of its map. It may be shared by threads, and abandoned.
         """
+        check_maps(paramMaps, "LocalKMeans")
         estimators = [self.copy(paramMap) for paramMap in paramMaps]
-        configs = [estimator._fit_config() for estimator in estimators]
+        configs = [fit_config(estimator) for estimator in estimators]
+        check_dataframe(dataset, "LocalKMeans")
+        for estimator in estimators:
+            estimator._check_new_columns(dataset)
 
         def fit_group(members: list[int]) -> list[LocalKMeansModel]:
             with visible_log(any(estimators[i].getVerbose() for i in members)):
@@ -237,68 +242,6 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
         names = self.getFeaturesCol(), self.getPredictionCol()
         model._set_summary(result.record, *names, dataset)
         return model
-
-    def _fit_config(self) -> FitConfig:
-        """Read every parameter once; raise if two of them contradict each other."""
-        self._check_features()
-        centers = self.getInitialCenters()
-        k = self.getK()
-        if centers is not None and not self.isSet(self.k):
-            k = len(centers)
-        if centers is not None and k != len(centers):
-            raise invalid(
-                "LocalKMeans",
-                "parameter 'initialCenters'",
-                f"an array of k={k} rows",
-                Fact(f"an array of shape {centers.shape}"),
-                "Give one row for each cluster, or leave k unset.",
-            )
-        if centers is not None and self.getNInit() > 1:
-            raise invalid(
-                "LocalKMeans",
-                "parameter 'nInit'",
-                "1 with 'initialCenters': every restart would begin at them",
-                self.getNInit(),
-                "Leave one of the two unset.",
-            )
-        is_cosine = self.getDistanceMeasure() == "cosine"
-        if centers is not None and is_cosine and not centers.any(axis=1).all():
-            raise invalid(
-                "LocalKMeans",
-                "parameter 'initialCenters'",
-                "free of rows of zeros with distanceMeasure='cosine'",
-                Fact(f"{int((~centers.any(axis=1)).sum())} of {len(centers)} rows of zeros"),
-                "A row of zeros has no direction: leave it out.",
-            )
-        seed = self.getSeed()
-        # Short enough to type again. The generators want seeds >= 0; MLlib takes negative ones.
-        drawn = secrets.randbits(32) if seed is None else seed % 2**64
-        return FitConfig(
-            k=k,
-            init_mode=self.getInitMode() if centers is None else "given",
-            init_steps=self.getInitSteps(),
-            initial_centers=centers,
-            local_steps=self.getLocalSteps(),
-            max_iter=self.getMaxIter(),
-            tol=self.getTol(),
-            safeguard=self.getSafeguard(),
-            canonical_order=self.getCanonicalOrder(),
-            seed=drawn,
-            seed_given=seed is not None,
-            n_init=self.getNInit(),
-            empty_clusters=self.getEmptyClusters(),
-            checkpoint_dir=self.getCheckpointDir(),
-            owner="LocalKMeans",
-            data=DataConfig(
-                features_col=self.getFeaturesCol(),
-                features_cols=tuple(self.getFeaturesCols() or ()),
-                weight_col=self.getWeightCol() or None,
-                num_partitions=self.getNumPartitions(),
-                dtype=self.getDtype(),
-                handle_invalid=self.getHandleInvalid(),
-                distance_measure=self.getDistanceMeasure(),
-            ),
-        )
 
     def write(self) -> EstimatorWriter:
         """Return a writer: ``kmeans.write().overwrite().save(path)``."""

@@ -8,7 +8,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.errors import Fact, count_of, invalid
+from localkmeans_spark.scoring import WIDTH_CODE, RowRule, wrong_width
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,12 @@ class LocalKMeansEvaluation:
 
 
 def evaluate_scores(
-    dataset: DataFrame, scores: Column, weight: Column, k: int, weight_subject: str
+    dataset: DataFrame,
+    scores: Column,
+    weight: Column,
+    rule: RowRule,
+    shape: tuple[int, int],
+    weight_subject: str,
 ) -> LocalKMeansEvaluation:
     """Add up distances and weights by cluster, in one pass.
 
@@ -48,14 +54,17 @@ def evaluate_scores(
         As ``predict.scores`` makes it; a null label is a row left out.
     weight : Column
         Double; rows of weight 0 count for nothing.
-    k : int
+    rule : RowRule
+        By which ``scores`` was made; it tells widths.
+    shape : (int, int)
+        Of the centers.
     weight_subject : str
         The weights as the user knows them.
 
     Raises
     ------
     InvalidInputError
-        If a weight is negative, NaN, infinite or null.
+        If rows have another width than the centers, or a weight is negative, NaN, infinite or null.
     """
     rows = dataset.select(scores.alias("s"), weight.alias("w")).where("w IS NULL OR w <> 0")
     usable = (F.col("w") >= 0) & (F.col("w") < float("inf"))
@@ -70,13 +79,17 @@ def evaluate_scores(
         .collect()
     )
     totals: dict[int | None, Any] = {row[0]: row for row in found}
+    k, n_features = shape
+    widths = [WIDTH_CODE - label for label in totals if label is not None and label < 0]
+    if widths:
+        raise wrong_width(rule.owner, rule.subject, n_features, min(widths))
     bad_weights = sum(row[4] for row in found)
     if bad_weights:
         raise invalid(
             "LocalKMeansModel",
             weight_subject,
             "finite and >= 0 in every row",
-            Fact(f"{bad_weights} rows with a negative, NaN, infinite or null weight"),
+            Fact(f"{count_of(bad_weights, 'row')} with a negative, NaN, infinite or null weight"),
             "Filter or fill these rows; a weight of 0 leaves a row out.",
         )
     per_cluster = [totals.get(label, (label, 0, 0.0, 0.0)) for label in range(k)]

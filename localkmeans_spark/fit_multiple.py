@@ -6,7 +6,19 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
+from localkmeans_spark.errors import Fact, invalid
+
 M = TypeVar("M")
+
+
+def check_maps(maps: object, owner: str) -> None:
+    """Raise unless these are parameter maps: a single one would look like none."""
+    if not isinstance(maps, list | tuple):
+        raise invalid(
+            owner, "paramMaps", "a list of parameter maps",
+            Fact(f"a value of type {type(maps).__name__}"),
+            "Make it with ParamGridBuilder, or call fit for a single map.",
+        )  # fmt: skip
 
 
 class SharedFits(Generic[M]):

@@ -50,12 +50,27 @@ def to_mllib(
     return model
 
 
+def check_mllib(model: Any, owner: str) -> None:
+    """Raise unless this is MLlib's fitted k-means of the DataFrame interface."""
+    from pyspark.ml.clustering import KMeansModel
+
+    if not isinstance(model, KMeansModel):
+        raise invalid(
+            owner, "MLlib's model", "a pyspark.ml.clustering.KMeansModel",
+            Fact(f"a value of type {type(model).__name__}"),
+            "Give what pyspark.ml.clustering.KMeans.fit returns, or make a model from an array of "
+            "centers.",
+        )  # fmt: skip
+
+
 def to_sklearn(
     centers: np.ndarray, inertia: float = float("nan"), n_iter: int = 0
 ) -> SklearnKMeans:
     """Build scikit-learn's fitted KMeans with these centers (it has no ``labels_``)."""
-    from sklearn.cluster import KMeans as SklearnKMeans
-
+    try:
+        from sklearn.cluster import KMeans as SklearnKMeans
+    except ImportError as error:
+        raise ImportError("toSklearn() needs scikit-learn: pip install scikit-learn") from error
     k = len(centers)
     estimator = SklearnKMeans(n_clusters=k, init=centers, n_init=1, max_iter=1)
     with warnings.catch_warnings():
@@ -76,7 +91,7 @@ def centers_of_sklearn(estimator: Any, owner: str) -> np.ndarray:
             owner,
             "scikit-learn's estimator",
             "a fitted k-means",
-            Fact(f"{type(estimator).__name__} without cluster_centers_"),
-            "Call its fit first.",
+            Fact(f"a value of type {type(estimator).__name__} without cluster_centers_"),
+            "Give what sklearn.cluster.KMeans.fit returns.",
         )
     return np.array(centers, dtype=np.float64)

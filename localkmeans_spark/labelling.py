@@ -7,9 +7,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from localkmeans_spark.accessors import LocalKMeansParams
-from localkmeans_spark.engine.columns import ingest_columns
+from localkmeans_spark.engine.columns import check_dataframe, ingest_columns
 from localkmeans_spark.engine.config import DataConfig
-from localkmeans_spark.errors import invalid
+from localkmeans_spark.errors import count_of, invalid
 from localkmeans_spark.evaluation import LocalKMeansEvaluation, evaluate_scores
 from localkmeans_spark.predict import (
     FrameSender,
@@ -29,29 +29,34 @@ class LabelsRows(LocalKMeansParams):
     _sender: FrameSender
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
+        check_dataframe(dataset, "LocalKMeansModel")
         self._check_new_columns(dataset)
         handling, distance_col = self.getHandleInvalid(), self.getDistanceCol()
         scored = f"{self.uid}_scored"
-        counts = handling == "error" and raises_cleanly(dataset.sparkSession)
-        rule = self._row_rule({"error": "count" if counts else "raise"}.get(handling, "null"))
+        raises = raises_cleanly(dataset.sparkSession)
+        on_invalid = {"error": "count" if raises else "raise"}.get(handling, "null")
+        rule = self._row_rule(on_invalid, tells_width=raises)
         column = self._scores(dataset, rule, distance_col is not None, handling != "skip")
         result = dataset.withColumn(scored, column)
-        label = F.col(scored if distance_col is None else f"{scored}.label")
-        n_labels = len(self.centers)
-        if counts:
-            label = or_raise(label, rule, self.frame.is_cosine)
-        elif handling == "skip":
-            result = result.where(label.isNotNull())
+        found = F.col(scored if distance_col is None else f"{scored}.label")
+        label, n_labels = found, len(self.centers)
+        if handling == "skip":
+            result = result.where(found.isNotNull())
         elif handling == "keep":
-            label, n_labels = F.coalesce(label, F.lit(n_labels)), n_labels + 1
+            label, n_labels = F.coalesce(found, F.lit(n_labels)), n_labels + 1
+
+        def checked(value: Column) -> Column:
+            # On every new column: Spark computes only those that are asked for.
+            return or_raise(value, found, rule, self.frame) if raises else value
+
         # Metadata as MLlib writes it: an encoder after this stage knows the number of labels.
         nominal = {"ml_attr": {"type": "nominal", "num_vals": n_labels}}
-        added = {self.getPredictionCol(): label.alias("label", metadata=nominal)}
+        added = {self.getPredictionCol(): checked(label).alias("label", metadata=nominal)}
         if distance_col is not None:
             cost = F.col(f"{scored}.cost")
             distance = cost if self.frame.is_cosine else F.sqrt(cost)
             # What comes through pandas (PySpark before 4.1) has null for NaN.
-            added[distance_col] = F.coalesce(distance, F.lit(float("nan")))
+            added[distance_col] = checked(F.coalesce(distance, F.lit(float("nan"))))
         return result.withColumns(added).drop(scored)
 
     def evaluate(self, dataset: DataFrame) -> LocalKMeansEvaluation:
@@ -64,16 +69,17 @@ class LabelsRows(LocalKMeansParams):
         -------
         LocalKMeansEvaluation
         """
+        check_dataframe(dataset, "LocalKMeansModel")
         weight, subject = F.lit(1.0), ""
         if self.getWeightCol():
             columns = ingest_columns(dataset, self._data_config(weighted=True), "LocalKMeansModel")
             weight, subject = columns.selected[1], f"column '{self.getWeightCol()}' (weightCol)"
-        rule = self._row_rule("null")
+        rule = self._row_rule("null", tells_width=True)
         column = self._scores(dataset, rule, with_costs=True, deterministic=False)
-        found = evaluate_scores(dataset, column, weight, len(self.centers), subject)
+        found = evaluate_scores(dataset, column, weight, rule, self.centers.shape, subject)
         if found.numSkipped and self.getHandleInvalid() == "error":
             seen = found.numSkipped + sum(found.clusterSizes)
-            what = f"{found.numSkipped} of {seen} rows that are not"
+            what = f"{found.numSkipped:,} of {count_of(seen, 'row')} that are not"
             raise invalid_rows(rule, self.frame.is_cosine, what)
         return found
 
@@ -84,12 +90,12 @@ class LabelsRows(LocalKMeansParams):
             weight_col=self.getWeightCol() if weighted else None,
         )
 
-    def _row_rule(self, on_invalid: str) -> RowRule:
+    def _row_rule(self, on_invalid: str, tells_width: bool) -> RowRule:
         config = self._data_config()
         subject = f"column '{config.features_col}'"
         if config.features_cols:
             subject = f"columns {', '.join(config.features_cols)}"
-        return RowRule("LocalKMeansModel", subject, on_invalid)
+        return RowRule("LocalKMeansModel", subject, on_invalid, tells_width)
 
     def _scores(
         self, dataset: DataFrame, rule: RowRule, with_costs: bool, deterministic: bool
@@ -112,24 +118,3 @@ class LabelsRows(LocalKMeansParams):
         frame = self._sender.on_workers(dataset.sparkSession)
         features = columns.selected[0]
         return scores(features, columns.kind, frame, rule, with_costs, deterministic)
-
-    def _check_new_columns(self, dataset: DataFrame) -> None:
-        new = {"predictionCol": self.getPredictionCol(), "distanceCol": self.getDistanceCol()}
-        if new["predictionCol"] == new["distanceCol"]:
-            raise invalid(
-                "LocalKMeansModel",
-                "parameter 'distanceCol'",
-                "another name than predictionCol",
-                new["distanceCol"],
-                "Call setDistanceCol with a free name.",
-            )
-        for parameter, name in new.items():
-            if name is not None and name in dataset.columns:
-                raise invalid(
-                    "LocalKMeansModel",
-                    f"parameter '{parameter}'",
-                    "a column that the DataFrame does not have yet",
-                    name,
-                    f"Drop that column, or call set{parameter[0].upper()}{parameter[1:]} "
-                    "with another name.",
-                )

@@ -12,9 +12,10 @@ from pyspark.sql import DataFrame
 from localkmeans_spark import interop
 from localkmeans_spark.engine.ingest import origin_of
 from localkmeans_spark.engine.record import FitRecord
-from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.kernel.spherical import unit_centers
 from localkmeans_spark.labelling import LabelsRows
+from localkmeans_spark.params import check_directions, checked
 from localkmeans_spark.persistence import ModelReader, ModelWriter
 from localkmeans_spark.predict import FrameSender, row_matrix
 from localkmeans_spark.scoring import Frame, label_rows, wrong_width
@@ -76,37 +77,24 @@ class LocalKMeansModel(LabelsRows, Model, MLWritable, MLReadable["LocalKMeansMod
         distanceMeasure: str = "euclidean",
     ) -> None:
         super().__init__()
-        self.centers = np.array(centers, dtype=np.float64)
-        if self.centers.ndim != 2 or not self.centers.size or not np.isfinite(self.centers).all():
-            raise invalid(
-                type(self).__name__,
-                "centers",
-                "a (k, n_features) array of finite numbers",
-                Fact(f"an array of shape {self.centers.shape}"),
-                "Give one row of numbers for each cluster.",
-            )
+        self.centers = _numbers("centers", centers, "a (k, n_features) array of finite numbers")
         self._set(k=len(self.centers), distanceMeasure=distanceMeasure)
         known = origin is not None
+        checked(type(self).__name__, "dtype", dtype)
         frame_dtype = dtype if known else "float64"
         if distanceMeasure == "cosine":
-            self._check_directions()
+            check_directions(type(self).__name__, "centers", self.centers)
             origin = np.zeros(self.centers.shape[1])
             self.frame = Frame(unit_centers(self.centers), origin, frame_dtype, is_cosine=True)
         else:
-            origin = np.array(origin, dtype=np.float64) if known else origin_of(self.centers)
+            origin = self._checked_origin(origin) if known else origin_of(self.centers)
             self.frame = Frame(self.centers, origin, frame_dtype)
         self._sender = FrameSender(self.frame)
         self._summary: LocalKMeansSummary | None = None
 
-    def _check_directions(self) -> None:
-        if not self.centers.any(axis=1).all():
-            raise invalid(
-                type(self).__name__,
-                "centers",
-                "free of rows of zeros with distanceMeasure='cosine'",
-                Fact(f"{int((~self.centers.any(axis=1)).sum())} of {len(self.centers)}"),
-                "A row of zeros has no direction: leave it out.",
-            )
+    def _checked_origin(self, origin: Any) -> np.ndarray:
+        rule = f"an array of {self.numFeatures} finite numbers, one for each feature"
+        return _numbers("origin", origin, rule, (self.numFeatures,))
 
     def __repr__(self) -> str:
         return (
@@ -161,7 +149,7 @@ class LocalKMeansModel(LabelsRows, Model, MLWritable, MLReadable["LocalKMeansMod
                 "LocalKMeansModel",
                 "value",
                 "different from 0 with distanceMeasure='cosine'",
-                Fact(f"{int((~usable).sum())} row(s) of zeros"),
+                Fact(f"{count_of(int((~usable).sum()), 'row')} of zeros"),
                 "A row of zeros has no direction.",
             )
         return int(labels[0]) if single else labels
@@ -197,6 +185,7 @@ class LocalKMeansModel(LabelsRows, Model, MLWritable, MLReadable["LocalKMeansMod
     @classmethod
     def fromMLlib(cls, model: KMeansModel) -> LocalKMeansModel:
         """Return a model with the centers, measure and column names of MLlib's ``KMeansModel``."""
+        interop.check_mllib(model, cls.__name__)
         centers = np.array(model.clusterCenters(), dtype=np.float64)
         found = cls(centers, distanceMeasure=model.getDistanceMeasure())
         found._set(featuresCol=model.getFeaturesCol(), predictionCol=model.getPredictionCol())
@@ -218,3 +207,20 @@ class LocalKMeansModel(LabelsRows, Model, MLWritable, MLReadable["LocalKMeansMod
     def fromSklearn(cls, estimator: Any) -> LocalKMeansModel:
         """Return a model with the centers of a fitted scikit-learn ``KMeans``."""
         return cls(interop.centers_of_sklearn(estimator, cls.__name__))
+
+
+def _numbers(
+    subject: str, value: Any, rule: str, shape: tuple[int, ...] | None = None
+) -> np.ndarray:
+    """Return a float64 copy of finite numbers of the given shape, or of any (k, n_features)."""
+    try:
+        numbers = np.array(value, dtype=np.float64)
+        found = f"an array of shape {numbers.shape}"
+        if not np.isfinite(numbers).all():
+            found += " with NaN or infinite numbers"
+        elif numbers.shape == shape or (shape is None and numbers.ndim == 2 and numbers.size):
+            return numbers
+    except (TypeError, ValueError):
+        found = f"a value of type {type(value).__name__}"
+    fix = "Give one row of numbers for each cluster." if shape is None else "Leave it out."
+    raise invalid("LocalKMeansModel", subject, rule, Fact(found), fix)

@@ -6,251 +6,162 @@ the error messages all read :data:`PARAMETERS`.
 
 from __future__ import annotations
 
-import operator
 import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from localkmeans_spark.errors import Fact, InvalidInputError, invalid
-
-
-def _integer(value: Any) -> int:
-    if isinstance(value, bool | np.bool_):
-        raise TypeError
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return int(value)
-    return operator.index(value)
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool | np.bool_) or not isinstance(
-        value, int | float | np.integer | np.floating
-    ):
-        raise TypeError
-    return float(value)
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError
-    return bool(value)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return str(value)
-
-
-def _names(value: Any) -> list[str]:
-    if not isinstance(value, list | tuple):
-        raise TypeError
-    return [_text(name) for name in value]
-
-
-class CenterRows(list[list[float]]):
-    """Centers as rows of numbers: unlike an array, pyspark.ml can write them into its JSON."""
-
-    def __repr__(self) -> str:
-        return f"an array of shape ({len(self)}, {len(self[0])})"
-
-
-def _centers(value: Any) -> CenterRows:
-    """Return centers as rows of numbers; takes arrays and models that have centers."""
-    if isinstance(value, CenterRows):
-        return value
-    if callable(getattr(value, "clusterCenters", None)):  # this library's and MLlib's models
-        value = value.clusterCenters()
-    elif hasattr(value, "cluster_centers_"):  # scikit-learn's
-        value = value.cluster_centers_
-    centers = np.array(value, dtype=np.float64)
-    if centers.ndim != 2 or not centers.size or not np.isfinite(centers).all():
-        raise ValueError
-    return CenterRows(centers.tolist())
-
-
-def _one_of(*choices: str) -> Callable[[Any], bool]:
-    return lambda value: value in choices
-
-
-def _always(value: Any) -> bool:
-    return True
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One row of the table.
-
-    Attributes
-    ----------
-    default : object
-        None when the parameter starts out unset.
-    rule : str
-        What must hold, continuing "must be".
-    convert : callable
-        Returns the clean value; raises TypeError, ValueError or OverflowError for a wrong type.
-    holds : callable
-        Whether a clean value is in range.
-    doc : str
-        What the parameter does.
-    fix : str
-        What to do about a wrong value.
-    """
-
-    default: Any
-    rule: str
-    convert: Callable[[Any], Any]
-    holds: Callable[[Any], bool]
-    doc: str
-    fix: str
-
-    @property
-    def help(self) -> str:
-        """Meaning and range, as ``explainParams`` shows them."""
-        return f"{self.doc} Must be {self.rule}."
-
+from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
+from localkmeans_spark.param_types import (
+    Parameter,
+    anything,
+    as_centers,
+    as_flag,
+    as_integer,
+    as_names,
+    as_number,
+    as_text,
+    one_of,
+)
 
 PARAMETERS: dict[str, Parameter] = {
     "featuresCol": Parameter(
-        "features", "a column name", _text, bool,
+        "features", "a column name", as_text, bool,
         "Column with the features: a vector (dense or sparse) or an array of numbers.",
         "Name one column, or give several numeric columns with featuresCols.",
     ),
     "featuresCols": Parameter(
-        None, "a list of different column names", _names,
+        None, "a list of different column names", as_names,
         lambda names: len(names) > 0 and all(names) and len(set(names)) == len(names),
         "Numeric columns that together are the features, instead of featuresCol.",
         "List each numeric column once, for example ['age', 'income'].",
     ),
     "predictionCol": Parameter(
-        "prediction", "a column name", _text, bool,
+        "prediction", "a column name", as_text, bool,
         "Column that transform adds with the number of each row's cluster (int).",
         "Give the new column a name.",
     ),
     "distanceCol": Parameter(
-        None, "a column name", _text, bool,
+        None, "a column name", as_text, bool,
         "Column that transform adds with the distance (distanceMeasure) to that cluster's center "
         "(double); no such column when unset.",
         "Give the new column a name, or leave it unset.",
     ),
     "weightCol": Parameter(
-        None, "a column name", _text, _always,
+        None, "a column name", as_text, anything,
         "Column with a weight >= 0 for each row; every row weighs 1 when unset or empty.",
         "Name a numeric column, or leave it unset.",
     ),
     "k": Parameter(
-        2, "an integer >= 1", _integer, lambda k: k >= 1,
+        2, "an integer >= 1", as_integer, lambda k: k >= 1,
         "Number of clusters.",
         "Set it to the number of clusters you want.",
     ),
     "maxIter": Parameter(
-        20, "an integer >= 0", _integer, lambda steps: steps >= 0,
+        20, "an integer >= 0", as_integer, lambda steps: steps >= 0,
         "Most Lloyd iterations to run.",
         "Leave it at 20 unless the summary says the fit did not converge.",
     ),
     "tol": Parameter(
-        1e-4, "a finite number >= 0", _number, lambda tol: 0 <= tol < np.inf,
+        1e-4, "a finite number >= 0", as_number, lambda tol: 0 <= tol < np.inf,
         "Stop when no center moves farther than this (distanceMeasure).",
         "Use 0 to run until the centers stand still.",
     ),
     "localSteps": Parameter(
-        5, "an integer >= 1", _integer, lambda steps: steps >= 1,
+        5, "an integer >= 1", as_integer, lambda steps: steps >= 1,
         "Lloyd steps each partition does on its own rows between two exchanges of centers.",
         "Use 1 for plain distributed Lloyd.",
     ),
     "safeguard": Parameter(
-        True, "True or False", _flag, _always,
+        True, "True or False", as_flag, anything,
         "Take back a round that made the cost worse and go on with fewer local steps, so that "
         "partitions with different kinds of rows do no harm.",
         "Leave it True unless you want the algorithm exactly as published.",
     ),
     "nInit": Parameter(
-        1, "an integer >= 1", _integer, lambda count: count >= 1,
+        1, "an integer >= 1", as_integer, lambda count: count >= 1,
         "Restarts from different initial centers, run side by side in the same passes; hopeless "
         "ones are dropped after a round or two, and the best is returned.",
         "Use 5 when single fits end at different costs.",
     ),
     "emptyClusters": Parameter(
-        "keep", "'keep' or 'reseed'", _text, _one_of("keep", "reseed"),
+        "keep", "'keep' or 'reseed'", as_text, one_of("keep", "reseed"),
         "What to do with a cluster that no row of any partition is nearest to: keep its center, "
         "or put it on a row drawn like an initial center.",
         "Use 'reseed' to have k clusters with rows.",
     ),
     "checkpointDir": Parameter(
-        None, "the path of a directory", _text, bool,
+        None, "the path of a directory", as_text, bool,
         "Directory, on any file system Spark can write to, where the state of the fit is kept "
         "after each round; the same fit started again goes on from there. Removed at the end.",
         "Name a directory that outlives the driver, or leave it unset.",
     ),
     "seed": Parameter(
-        None, "an integer of at most 64 bits", _integer, lambda seed: -(2**63) <= seed < 2**64,
+        None, "an integer of at most 64 bits", as_integer, lambda seed: -(2**63) <= seed < 2**64,
         "Seed of all random draws; when unset every fit draws a fresh one and records it.",
         "Give a whole number, or leave it unset.",
     ),
     "initMode": Parameter(
-        "k-means++", "'k-means++', 'local-k-means++', 'k-means||' or 'random'", _text,
-        _one_of("k-means++", "local-k-means++", "k-means||", "random"),
+        "k-means++", "'k-means++', 'local-k-means++', 'k-means||' or 'random'", as_text,
+        one_of("k-means++", "local-k-means++", "k-means||", "random"),
         "How to choose the initial centers: 'k-means++' is greedy, each center the best of several "
         "draws by a sample of the rows; 'local-k-means++' draws each once, by the law of the "
         "LocalKMeans paper; 'k-means||' is Bahmani's; 'random' takes rows at random.",
         "To start from centers of your own, use initialCenters.",
     ),
     "initSteps": Parameter(
-        2, "an integer >= 1", _integer, lambda steps: steps >= 1,
+        2, "an integer >= 1", as_integer, lambda steps: steps >= 1,
         "Steps of the k-means|| initialization; the other modes do not need it.",
         "Leave it at 2.",
     ),
     "initialCenters": Parameter(
-        None, "a (k, n_features) array of finite numbers, or a fitted k-means model", _centers,
-        _always,
+        None, "a (k, n_features) array of finite numbers, or a fitted k-means model", as_centers,
+        anything,
         "Centers to start from: an array, or a model of this library, MLlib or scikit-learn. "
         "Nothing is drawn at random then, and k follows from it if unset.",
         "Give one row of numbers for each cluster.",
     ),
     "distanceMeasure": Parameter(
-        "euclidean", "'euclidean' or 'cosine'", _text, _one_of("euclidean", "cosine"),
+        "euclidean", "'euclidean' or 'cosine'", as_text, one_of("euclidean", "cosine"),
         "Distance between rows and centers. With 'cosine' (1 - cos of the angle) rows and centers "
         "are scaled to length 1, and cost, distances and tol are cosine distances; rows of zeros "
         "have no direction and fall under handleInvalid.",
         "To use another distance, transform the features first.",
     ),
     "solver": Parameter(
-        "auto", "'auto' or 'block'", _text, _one_of("auto", "block"),
+        "auto", "'auto' or 'block'", as_text, one_of("auto", "block"),
         "How the rows are processed; both names mean blocks of rows as matrices.",
         "Leave it at 'auto': the row-by-row solver gives the same result, only later.",
     ),
     "maxBlockSizeInMB": Parameter(
-        0.0, "0.0", _number, lambda size: size == 0,
+        0.0, "0.0", as_number, lambda size: size == 0,
         "Size of a block of rows in MB; 0.0 lets the library choose.",
         "Leave it at 0.0: the library chooses a size that fits the processor's cache.",
     ),
     "numPartitions": Parameter(
-        None, "an integer >= 1", _integer, lambda count: count >= 1,
+        None, "an integer >= 1", as_integer, lambda count: count >= 1,
         "Partitions to spread the rows over before fitting; the DataFrame's own when unset.",
         "Use about the number of cores of the cluster, or leave it unset.",
     ),
     "dtype": Parameter(
-        "float32", "'float32' or 'float64'", _text, _one_of("float32", "float64"),
+        "float32", "'float32' or 'float64'", as_text, one_of("float32", "float64"),
         "Precision in which the rows are kept; sums are float64 either way.",
         "Use 'float64' when float32 cannot tell your rows apart.",
     ),
     "handleInvalid": Parameter(
-        "error", "'error', 'skip' or 'keep'", _text, _one_of("error", "skip", "keep"),
+        "error", "'error', 'skip' or 'keep'", as_text, one_of("error", "skip", "keep"),
         "What to do with rows that have a null, NaN or infinite feature (or, for cosine distance, "
         "zeros only): fail, leave them out, or "
         "(keep) leave them out of the fit and let transform put them in an extra cluster k.",
         "Use 'skip' to leave such rows out.",
     ),
     "canonicalOrder": Parameter(
-        False, "True or False", _flag, _always,
+        False, "True or False", as_flag, anything,
         "Number the clusters by size, largest first, ties by coordinates.",
         "Use True to have the same clusters numbered the same way in every fit.",
     ),
     "verbose": Parameter(
-        False, "True or False", _flag, _always,
+        False, "True or False", as_flag, anything,
         "Log one line for each round, to stderr unless the program has set up logging.",
         "Use True to follow a long fit.",
     ),
@@ -291,6 +202,16 @@ def _refused(owner: str, name: str, value: Any) -> InvalidInputError:
         )
         value = Fact(f"an array of shape {value.shape}{numbers}")
     return invalid(owner, f"parameter '{name}'", parameter.rule, value, parameter.fix)
+
+
+def check_directions(owner: str, subject: str, centers: np.ndarray) -> None:
+    """Raise if cosine distance cannot use these centers: a row of zeros has no direction."""
+    zeros = int((~centers.any(axis=1)).sum())
+    if zeros:
+        raise invalid(
+            owner, subject, "free of rows of zeros with distanceMeasure='cosine'",
+            Fact(f"{zeros} of {count_of(len(centers), 'row')} of zeros"), "Leave them out.",
+        )  # fmt: skip
 
 
 def parameter_docs() -> str:

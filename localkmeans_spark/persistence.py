@@ -11,6 +11,7 @@ The metadata is written last: a directory without it is a save that did not fini
 from __future__ import annotations
 
 import json
+import os
 import time
 from typing import Any
 
@@ -31,16 +32,24 @@ _ARRAYS = "name string, row int, values array<double>"
 _PACKAGE = __name__.split(".", maxsplit=1)[0]
 
 
-class ModelWriter(MLWriter):
-    """Writes a :class:`LocalKMeansModel`."""
+class _Writer(MLWriter):
+    """Checks the path, as Spark would meet one that is none with a Java stack trace."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, instance: Any) -> None:
         super().__init__()
-        self._model = model
+        self._instance = instance
+
+    def save(self, path: str) -> None:
+        """Write to a path on any file system that Spark can write to."""
+        super().save(checked_path(path, type(self._instance).__name__))
+
+
+class ModelWriter(_Writer):
+    """Writes a :class:`LocalKMeansModel`."""
 
     def saveImpl(self, path: str) -> None:
         """Write to a path that does not exist yet."""
-        model = self._model
+        model = self._instance
         refuse_existing(self.sparkSession, path, type(model).__name__)
         arrays = {"centers": model.centers, "origin": model.frame.origin[None]}
         _write_arrays(self.sparkSession, path, arrays)
@@ -80,16 +89,12 @@ class ModelReader(MLReader):
         return model
 
 
-class EstimatorWriter(MLWriter):
+class EstimatorWriter(_Writer):
     """Writes a :class:`LocalKMeans`."""
-
-    def __init__(self, estimator: Any) -> None:
-        super().__init__()
-        self._estimator = estimator
 
     def saveImpl(self, path: str) -> None:
         """Write to a path that does not exist yet."""
-        estimator = self._estimator
+        estimator = self._instance
         refuse_existing(self.sparkSession, path, type(estimator).__name__)
         values = _set_values(estimator)
         centers = values.pop("initialCenters", None)
@@ -117,6 +122,14 @@ class EstimatorReader(MLReader):
         return estimator
 
 
+def checked_path(path: Any, owner: str) -> str:
+    """Return the path as text; raise if it is none."""
+    text = str(path) if isinstance(path, str | os.PathLike) else ""
+    if not text:
+        raise invalid(owner, "the path", "text or a pathlib.Path", path, "Name a directory.")
+    return text
+
+
 def refuse_existing(session: SparkSession, path: str, owner: str) -> None:
     """Raise if something is at the path (``overwrite()`` has removed it by now)."""
     context: Any = session.sparkContext
@@ -139,6 +152,7 @@ def read_metadata(session: SparkSession, path: str, class_name: str) -> dict[str
     InvalidInputError
         If there is none, or it is another class's or a later format's.
     """
+    path = checked_path(path, class_name)
     subject, rule = f"path '{path}'", f"a saved {class_name}"
     try:
         lines = session.read.text(f"{path}/metadata").collect()

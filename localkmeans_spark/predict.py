@@ -21,9 +21,17 @@ from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.engine.machine import blas_threads
 from localkmeans_spark.engine.worker_process import prepare_worker
-from localkmeans_spark.errors import invalid
+from localkmeans_spark.errors import InvalidInputError, invalid
 from localkmeans_spark.kernel.sparse_rows import SparseRows, from_csr
-from localkmeans_spark.scoring import Frame, RowRule, as_arrow, invalid_rows, score_column
+from localkmeans_spark.scoring import (
+    WIDTH_CODE,
+    Frame,
+    RowRule,
+    as_arrow,
+    invalid_rows,
+    score_column,
+    wrong_width,
+)
 
 _COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 # Larger centers are sent to each executor once, not with each task.
@@ -111,17 +119,21 @@ def scores(
     return (udf if deterministic else udf.asNondeterministic())(features)
 
 
-def or_raise(label: Column, rule: RowRule, is_cosine: bool) -> Column:
-    """Return a label column that raises where a label is a count (``RowRule.on_invalid``)."""
-    mark = "<count>"
-    before, after = str(invalid_rows(rule, is_cosine, mark)).split(mark)
-    message = F.concat(
-        F.lit(before),
-        (-label).cast("string"),
-        F.lit(" such row(s) in one batch of rows"),
-        F.lit(after),
+def or_raise(value: Column, label: Column, rule: RowRule, frame: Frame) -> Column:
+    """Return ``value``, as a column that raises where the label is a code (``RowRule``)."""
+    mark = "<found>"
+    n_features = frame.centers.shape[1]
+    counted = invalid_rows(rule, frame.is_cosine, f"{mark} such row(s) in one batch of rows")
+    width = wrong_width(rule.owner, rule.subject, n_features, mark)
+    message = F.when(label > WIDTH_CODE, _told(counted, mark, -label)).otherwise(
+        _told(width, mark, F.lit(WIDTH_CODE) - label)
     )
-    return F.when(label < 0, F.raise_error(message)).otherwise(label)
+    return F.when(label < 0, F.raise_error(message)).otherwise(value)
+
+
+def _told(error: InvalidInputError, mark: str, number: Column) -> Column:
+    before, after = str(error).split(mark)
+    return F.concat(F.lit(before), number.cast("string"), F.lit(after))
 
 
 def from_pandas(rows: Any, kind: str) -> pa.Array:

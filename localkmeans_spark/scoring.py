@@ -13,6 +13,10 @@ from localkmeans_spark.kernel.assign import assign_rows
 from localkmeans_spark.kernel.sparse_rows import finite_rows
 from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, unit_rows
 
+# Labels from here down say how wide rows of a wrong width are (``RowRule.tells_width``); those
+# between here and 0 count unusable rows, of which a batch has fewer.
+WIDTH_CODE = -(2**30)
+
 
 class Frame(NamedTuple):
     """Centers and how rows are compared with them.
@@ -45,11 +49,15 @@ class RowRule(NamedTuple):
     on_invalid : str
         ``"null"`` gives them no label; ``"count"`` gives them minus the number of such rows in
         their batch, for a column that raises; ``"raise"`` raises.
+    tells_width : bool
+        Give all rows of a batch the label ``WIDTH_CODE - width`` if one has that wrong width,
+        instead of raising, which would show the user a worker's stack trace.
     """
 
     owner: str
     subject: str
     on_invalid: str
+    tells_width: bool = False
 
 
 class Scored(NamedTuple):
@@ -116,7 +124,10 @@ def score_column(
     rows = read_features(column, kind, n_features)
     if rows.wrong_length:
         lengths = np.unique(row_lengths(column, kind))
-        found = ", ".join(str(length) for length in lengths[lengths != n_features][:3])
+        lengths = lengths[lengths != n_features]
+        if rule.tells_width and len(lengths):
+            return _told_width(len(column), int(lengths[0]), with_costs)
+        found = ", ".join(str(length) for length in lengths[:3])
         raise wrong_width(rule.owner, rule.subject, n_features, found or "indices outside a row")
     labels = np.zeros(len(column), dtype=np.int32)
     is_null = np.ones(len(column), dtype=bool)
@@ -133,6 +144,12 @@ def score_column(
         labels[is_null] = -bad
         is_null[:] = False
     return Scored(labels, is_null, costs)
+
+
+def _told_width(n: int, width: int, with_costs: bool) -> Scored:
+    labels = np.full(n, WIDTH_CODE - min(width, -WIDTH_CODE - 1), dtype=np.int32)
+    costs = np.full(n, np.nan) if with_costs else None
+    return Scored(labels, np.zeros(n, dtype=bool), costs)
 
 
 def as_arrow(scored: Scored) -> pa.Array:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pyspark.sql import DataFrame
 
+from localkmeans_spark.engine.column_names import quoted
 from localkmeans_spark.engine.record import FitRecord, RestartRecord, RoundRecord
 from localkmeans_spark.errors import Fact, invalid
 
@@ -130,7 +131,7 @@ class LocalKMeansSummary:
     @property
     def cluster(self) -> DataFrame:
         """The cluster number of each row of the training data, as a one-column DataFrame."""
-        return self.predictions.select(f"`{self.predictionCol}`")
+        return self.predictions.select(quoted(self.predictionCol))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the cost at the start of each round; rounds taken back are marked.

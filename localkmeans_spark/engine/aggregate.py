@@ -37,6 +37,7 @@ class Statistics:
     wrong_length: int
     first_rows: dict[int, np.ndarray]
     zero_rows: int = 0
+    vanished_rows: int = 0
 
 
 def concatenate(left: list, right: list) -> list:

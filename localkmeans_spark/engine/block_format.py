@@ -1,6 +1,6 @@
 """How a block of rows travels between the JVM and the Python workers: raw bytes, no pickling.
 
-Layout: eleven int64 (:data:`_HEADER`), the machine's origin (n_features float64), sums of
+Layout: twelve int64 (:data:`_HEADER`), the machine's origin (n_features float64), sums of
 weights and of weighted squares (2 float64), padding to 64 bytes, weights (n float64, if any), x.
 Sparse rows (``n_stored`` >= 0) have no origin; theirs is 0. In place of x they have indptr (n + 1
 int32), indices (int32), padding to 8 bytes, values. Reading makes views of the received bytes,
@@ -19,6 +19,7 @@ from localkmeans_spark.kernel.sparse_rows import SparseRows
 _HEADER = (
     "machine", "n", "n_features", "is_float64", "is_weighted",
     "n_stored", "is_unit", "invalid_features", "invalid_weights", "wrong_length", "zero_rows",
+    "vanished_rows",
 )  # fmt: skip
 _ALIGN = 64
 
@@ -41,6 +42,9 @@ class StoredBlock(NamedTuple):
         NaN, infinite or negative weights; another number of features than the first row.
     zero_rows : int
         Rows of zeros left out because they have no direction.
+    vanished_rows : int
+        Rows that hold numbers, all of which the block's dtype makes 0, in groups of such rows
+        alone.
     is_unit : bool
         Whether rows were scaled to length 1 (cosine distance); their origin is 0 then.
     """
@@ -54,6 +58,7 @@ class StoredBlock(NamedTuple):
     invalid_weights: int
     wrong_length: int
     zero_rows: int = 0
+    vanished_rows: int = 0
     is_unit: bool = False
 
 
@@ -66,7 +71,7 @@ def encode(stored: StoredBlock) -> bytes:
             stored.machine, len(x), x.shape[1], x.dtype == np.float64, weight is not None,
             len(x.values) if is_sparse else -1, stored.is_unit,
             stored.invalid_features, stored.invalid_weights, stored.wrong_length,
-            stored.zero_rows,
+            stored.zero_rows, stored.vanished_rows,
         ],
         dtype=np.int64,
     )  # fmt: skip

@@ -13,17 +13,16 @@ from typing import Any
 from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from localkmeans_spark.engine.aggregate import Statistics, concatenate
+from localkmeans_spark.engine.aggregate import concatenate
 from localkmeans_spark.engine.columns import ingest_columns
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.data_summary import DataSummary, summarise
+from localkmeans_spark.engine.first_pass import FirstPassOrder, describe_within, unpack
 from localkmeans_spark.engine.ingest import BLOCK_SCHEMA, IngestPlan, encode_partition
-from localkmeans_spark.engine.limits import check_centers_fit
+from localkmeans_spark.engine.limits import Room
 from localkmeans_spark.engine.machine import (
-    Machine,
     Merge,
     Worker,
-    describe,
     run_machines,
 )
 from localkmeans_spark.engine.transport import BlockSerializer
@@ -53,10 +52,13 @@ class Blocks:
     tasks : RDD
         Encoded blocks, several machines a partition when there are many machines.
     data : DataSummary
+    max_job_bytes : int
+        Most that one job's centers may take.
     """
 
     tasks: RDD
     data: DataSummary
+    max_job_bytes: int
 
     def run(
         self, worker: Worker, payload: Any, merge: Merge, description: str, summary_bytes: int
@@ -146,13 +148,12 @@ def _merge_optional(left: Any, right: Any, merge: Merge) -> Any:
     return left if right is None else merge(left, right)
 
 
-def _describe(machine: Machine, seeds: Sequence[int]) -> list[Statistics]:
-    return [describe(machine, seeds)]
-
-
 @contextmanager
 def open_blocks(
-    df: DataFrame, config: FitConfig, seeds: Sequence[int] | None = None
+    df: DataFrame,
+    config: FitConfig,
+    seeds: Sequence[int] | None = None,
+    ks: Sequence[int] | None = None,
 ) -> Iterator[Blocks]:
     """Read, check and cache the data of a fit; release it at the end, also on failure.
 
@@ -163,6 +164,8 @@ def open_blocks(
     config : FitConfig
     seeds : sequence of int, optional
         Each gets a first random row of its own; only the config's when missing.
+    ks : sequence of int, optional
+        Clusters of every set of centers that will be in memory; the config's when missing.
 
     Yields
     ------
@@ -172,34 +175,39 @@ def open_blocks(
     ------
     InvalidInputError
         For columns that cannot serve, no rows, bad rows, bad weights, rows of several lengths,
-        or numbers outside the range of the dtype.
+        numbers outside the range of the dtype, or more than fits into memory.
 
     Notes
     -----
     One job: the source is read, turned into blocks, cached and summarised in the same tasks.
     """
-    cached = _block_rdd(df, config)
+    room = Room(df.sparkSession, (config.k,) if ks is None else ks, config.owner)
+    cached = _block_rdd(df, config, room)
     cached.persist(StorageLevel.MEMORY_AND_DISK_DESER)
     try:
-        seeds = (config.seed,) if seeds is None else tuple(seeds)
-        found = _run(
-            cached, _describe, seeds, concatenate, "reading the data", depth=1, empty_too=True
+        order = FirstPassOrder(
+            (config.seed,) if seeds is None else tuple(seeds),
+            room.max_features,
+            room.for_first_pass // max(1, cached.getNumPartitions()),
         )
-        data = summarise(found or [], config)
-        check_centers_fit(df.sparkSession, config.k, data.n_features, config.owner)
+        found = _run(
+            cached, describe_within, order, concatenate, "reading the data", depth=1, empty_too=True
+        )
+        data = summarise(unpack(found or [], room, config), config)
         n_tasks = _TASKS_PER_CORE * cached.context.defaultParallelism
         # Coalescing never splits a machine, and follows where the cached blocks are.
-        yield Blocks(cached.coalesce(min(cached.getNumPartitions(), n_tasks)), data)
+        tasks = cached.coalesce(min(cached.getNumPartitions(), n_tasks))
+        yield Blocks(tasks, data, room.for_centers)
     finally:
         cached.unpersist()
 
 
-def _block_rdd(df: DataFrame, config: FitConfig) -> RDD:
+def _block_rdd(df: DataFrame, config: FitConfig, room: Room) -> RDD:
     """Build (not run) the RDD of encoded blocks, one element a block."""
     data = config.data
     columns = ingest_columns(df, data, config.owner)
     if columns.n_features is not None:
-        check_centers_fit(df.sparkSession, config.k, columns.n_features, config.owner)
+        room.check_centers(columns.n_features)
     plan = IngestPlan(
         columns.kind,
         columns.n_features,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 import numpy as np
 
 from localkmeans_spark.engine.aggregate import Statistics
 from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.errors import Fact, InvalidInputError, invalid
+from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 
 # Squares and products must stay inside the dtype: smallest and largest magnitude of the data.
 _RANGE = {"float32": (1e-15, 1e16), "float64": (1e-140, 1e140)}
 
 Breach = Callable[[str, str, str, str], InvalidInputError]
+
+
+_ONE_LENGTH = "of one length in all rows"
+_MAKE_ONE_LENGTH = "Make every row a vector of the same length."
 
 
 def check_statistics(found: list[Statistics], config: FitConfig) -> None:
@@ -24,9 +28,7 @@ def check_statistics(found: list[Statistics], config: FitConfig) -> None:
     ------
     InvalidInputError
     """
-    data = config.data
-    names = ", ".join(data.features_cols)
-    features = f"columns {names}" if names else f"column '{data.features_col}'"
+    features = _features(config)
 
     def breach(subject: str, rule: str, fact: str, fix: str) -> InvalidInputError:
         return invalid(config.owner, subject, rule, Fact(fact), fix)
@@ -41,17 +43,30 @@ def check_statistics(found: list[Statistics], config: FitConfig) -> None:
     _check_range(with_rows, config, of_features)
 
 
+def _features(config: FitConfig) -> str:
+    names = ", ".join(config.data.features_cols)
+    return f"columns {names}" if names else f"column '{config.data.features_col}'"
+
+
+def several_widths(widths: Collection[int], config: FitConfig) -> InvalidInputError:
+    """Build the error for rows of several widths."""
+    return invalid(
+        config.owner, _features(config), _ONE_LENGTH,
+        Fact(f"{min(widths):,} to {max(widths):,} features"), _MAKE_ONE_LENGTH,
+    )  # fmt: skip
+
+
 def _check_lengths(
     found: list[Statistics], breach: Callable[[str, str, str], InvalidInputError]
 ) -> None:
-    rule, fix = "of one length in all rows", "Make every row a vector of the same length."
-    widths = {item.n_features for item in found if item.n_points}
-    if len(widths) > 1:
-        raise breach(rule, f"{min(widths)} to {max(widths)} features", fix)
     wrong_length = sum(item.wrong_length for item in found)
     if wrong_length:
+        widths = [item.n_features for item in found if item.n_points]
         usual = f"than {min(widths)}" if widths else "than the first"
-        raise breach(rule, f"{wrong_length} rows with another number of features {usual}", fix)
+        rows = count_of(wrong_length, "row")
+        raise breach(
+            _ONE_LENGTH, f"{rows} with another number of features {usual}", _MAKE_ONE_LENGTH
+        )
 
 
 def _check_weights(found: list[Statistics], config: FitConfig, breach: Breach) -> None:
@@ -60,7 +75,7 @@ def _check_weights(found: list[Statistics], config: FitConfig, breach: Breach) -
         raise breach(
             f"column '{config.data.weight_col}' (weightCol)",
             "finite and >= 0 in every row",
-            f"{count} rows with a negative, NaN, infinite or null weight",
+            f"{count_of(count, 'row')} with a negative, NaN, infinite or null weight",
             "Filter or fill these rows; a weight of 0 leaves a row out.",
         )
     if not np.isfinite(sum(item.sum_weights for item in found)):
@@ -76,18 +91,19 @@ def _check_rows(found: list[Statistics], config: FitConfig, features: str, breac
     n_bad = sum(item.invalid_features for item in found)
     n_zero = sum(item.zero_rows for item in found)
     n_points = sum(item.n_points for item in found)
+    seen = count_of(n_bad + n_zero + n_points, "row")
     if n_bad and config.data.handle_invalid == "error":
         raise breach(
             features,
             "finite numbers in every row",
-            f"{n_bad} of {n_bad + n_zero + n_points} rows with null, NaN or infinite values",
+            f"{n_bad:,} of {seen} with null, NaN or infinite values",
             "Drop or fill them, or set handleInvalid='skip'.",
         )
     if n_zero and config.data.handle_invalid == "error":
         raise breach(
             features,
             "different from 0 in every row (distanceMeasure='cosine' compares directions)",
-            f"{n_zero} of {n_zero + n_points} rows of zeros",
+            f"{n_zero:,} of {seen} of zeros",
             "Drop them, or set handleInvalid='skip'.",
         )
     if n_points == 0:
@@ -107,17 +123,28 @@ def _check_range(
     config: FitConfig,
     breach: Callable[[str, str, str], InvalidInputError],
 ) -> None:
-    smallest, largest = _RANGE[config.data.dtype]
+    dtype = config.data.dtype
+    smallest, largest = _RANGE[dtype]
     size = 0.0
     for item in found:
         shift = np.abs(item.origin - found[0].origin)
         size = max(size, float(item.largest.max()), float(shift.max()))
-    if size == 0 or smallest <= size <= largest:
+    vanished = sum(item.vanished_rows for item in found)
+    if smallest <= size <= largest or (size == 0 and not vanished):
         return
+    # Rows are kept relative to an origin, so sizes are, too; the user never saw those.
+    moved = any(item.origin.any() for item in found)
+    what = "distances from the middle of a column" if moved else "values"
+    if size == 0:
+        fact = f"values so small that {dtype} makes them 0 in {count_of(vanished, 'row')}"
+    elif np.isfinite(size):
+        fact = f"{what} up to {size:g}"
+    else:
+        fact = f"values too large for {dtype}"
     raise breach(
-        f"between {smallest:g} and {largest:g} in size for dtype='{config.data.dtype}'",
-        f"values up to {size:g}" if np.isfinite(size) else "values too large to be stored",
+        f"between {smallest:g} and {largest:g} in size for dtype='{dtype}'",
+        fact,
         "Rescale the features."
-        if config.data.dtype == "float64"
+        if dtype == "float64"
         else "Set dtype='float64', or rescale the features.",
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyspark.errors import AnalysisException
 from pyspark.ml.linalg import VectorUDT
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -15,9 +14,9 @@ from pyspark.sql.types import (
     DecimalType,
     FloatType,
     NumericType,
-    StructField,
 )
 
+from localkmeans_spark.engine.column_names import ColumnNames
 from localkmeans_spark.engine.config import DataConfig
 from localkmeans_spark.errors import Fact, invalid
 
@@ -44,6 +43,20 @@ class IngestColumns(NamedTuple):
     n_features: int | None
 
 
+def check_dataframe(data: object, owner: str) -> None:
+    """Raise unless this is a DataFrame, of whatever kind of session.
+
+    Raises
+    ------
+    InvalidInputError
+    """
+    if not hasattr(data, "isStreaming") or isinstance(data, type):
+        raise invalid(
+            owner, "the data", "a Spark DataFrame", Fact(f"a value of type {type(data).__name__}"),
+            "Make one with spark.createDataFrame(...).",
+        )  # fmt: skip
+
+
 def ingest_columns(df: DataFrame, config: DataConfig, owner: str) -> IngestColumns:
     """Check the columns and say how to read them.
 
@@ -52,28 +65,22 @@ def ingest_columns(df: DataFrame, config: DataConfig, owner: str) -> IngestColum
     InvalidInputError
         If a column is missing or of a type that cannot hold features or weights.
     """
-    column, kind, n_features = _features(df, config, owner)
+    names = ColumnNames(df, owner)
+    column, kind, n_features = _features(names, config, owner)
     selected = [column.alias(_FEATURES)]
     if config.weight_col is not None:
-        field = resolve(df, config.weight_col, "weightCol", owner)
-        if not _is_number(field.dataType):
-            raise _wrong_type(owner, config.weight_col, "weightCol", "numeric", field.dataType)
-        selected.append(_column(df, config.weight_col).cast("double").alias(_WEIGHT))
+        weight = _number(names, config.weight_col, "weightCol", owner)
+        selected.append(weight.alias(_WEIGHT))
     return IngestColumns(selected, kind, n_features)
 
 
-def _features(df: DataFrame, config: DataConfig, owner: str) -> tuple[Column, str, int | None]:
+def _features(names: ColumnNames, config: DataConfig, owner: str) -> tuple[Column, str, int | None]:
     if config.features_cols:
-        names = list(config.features_cols)
-        for name in names:
-            field = resolve(df, name, "featuresCols", owner)
-            if not _is_number(field.dataType):
-                raise _wrong_type(owner, name, "featuresCols", "numeric", field.dataType)
-        columns = [_column(df, name).cast("double").alias(f"f{i}") for i, name in enumerate(names)]
-        return F.struct(*columns), "columns", len(names)
+        numbers = [_number(names, name, "featuresCols", owner) for name in config.features_cols]
+        columns = [number.alias(f"f{i}") for i, number in enumerate(numbers)]
+        return F.struct(*columns), "columns", len(columns)
     name = config.features_col
-    field = resolve(df, name, "featuresCol", owner)
-    column = _column(df, name)
+    column, field = names.resolve(name, "featuresCol")
     if isinstance(field.dataType, VectorUDT):
         size = field.metadata.get("ml_attr", {}).get("num_attrs")
         return _vector_parts(column), "vector", size
@@ -100,30 +107,11 @@ def _vector_parts(column: Column) -> Column:
     return F.when(column.isNotNull(), F.struct(*fields))
 
 
-def resolve(df: DataFrame, name: str, parameter: str, owner: str) -> StructField:
-    """Return the schema field a column name stands for.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is no such column; the message lists the columns present.
-    """
-    try:
-        return df.select(_column(df, name)).schema[0]
-    except AnalysisException:
-        present = ", ".join(df.columns) or "none"
-        raise invalid(
-            owner,
-            f"parameter '{parameter}'",
-            "the name of a column",
-            name,
-            f"The columns are: {present}.",
-        ) from None
-
-
-def _column(df: DataFrame, name: str) -> Column:
-    # A name with a dot is a column of that name first, a nested field second.
-    return df[f"`{name}`"] if name in df.columns else F.col(name)
+def _number(names: ColumnNames, name: str, parameter: str, owner: str) -> Column:
+    column, field = names.resolve(name, parameter)
+    if not _is_number(field.dataType):
+        raise _wrong_type(owner, name, parameter, "numeric", field.dataType)
+    return column.cast("double")
 
 
 def _is_number(data_type: DataType) -> bool:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from localkmeans_spark.engine.aggregate import Assignment
 from localkmeans_spark.engine.blocks import open_blocks
 from localkmeans_spark.engine.checkpoint import open_checkpoint
+from localkmeans_spark.engine.columns import check_dataframe
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.contest import Contest, restart_seeds
 from localkmeans_spark.engine.data_summary import DataSummary
@@ -56,11 +57,7 @@ def fit_many(df: DataFrame, configs: Sequence[FitConfig]) -> list[FitResult]:
     """
     clock = _Clock()
     first = configs[0]
-    if not hasattr(df, "isStreaming"):
-        raise invalid(
-            first.owner, "the data", "a Spark DataFrame", Fact(f"a {type(df).__name__}"),
-            "Make one with spark.createDataFrame(...).",
-        )  # fmt: skip
+    check_dataframe(df, first.owner)
     if df.isStreaming:
         raise invalid(
             first.owner, "the data", "a batch DataFrame", Fact("a streaming DataFrame"),
@@ -68,7 +65,8 @@ def fit_many(df: DataFrame, configs: Sequence[FitConfig]) -> list[FitResult]:
         )  # fmt: skip
     checkpoint = open_checkpoint(df.sparkSession, first)
     seeds = {seed: None for item in configs for seed in restart_seeds(item.seed, item.n_init)}
-    with open_blocks(df, first, list(seeds)) as blocks:
+    ks = [item.k for item in configs for _ in range(item.n_init)]
+    with open_blocks(df, first, list(seeds), ks) as blocks:
         clock.stop("ingest")
         machines = SparkMachines(blocks)
         contests = checkpoint.resume(configs, blocks.data)

@@ -112,14 +112,19 @@ class _BlockBuilder:
     def _take(self, x: Any, weight: np.ndarray | None) -> Iterator[bytes]:
         """Add usable rows, in the machine's form, to the block; yield what they fill."""
         if self._keeps_sparse:
-            x = x.astype(self._plan.dtype)
+            raw, x = x, x.astype(self._plan.dtype)
+            if len(x.values) and not (x.values[0] or x.values.any()) and raw.values.any():
+                self._vanished_rows += len(x)
             per_block = max(1, BLOCK_BYTES * len(x) // x.nbytes)
         else:
             if self._origin is None:
                 # Unit vectors lie around 0, and cosine needs their origin there.
                 is_unit = self._plan.is_cosine
                 self._origin = np.zeros(x.shape[1]) if is_unit else origin_of(x[:_ORIGIN_ROWS])
-            x = to_frame(x, self._origin, self._plan.dtype)
+            raw, x = x, to_frame(x, self._origin, self._plan.dtype)
+            # Seldom more than a look at the first row.
+            if not (x[0].any() or x.any()) and (raw != self._origin).any():
+                self._vanished_rows += len(x)
             per_block = max(1, BLOCK_BYTES // (x.itemsize * max(1, x.shape[1])))
         start = 0
         while start < len(x):
@@ -134,6 +139,7 @@ class _BlockBuilder:
 
     def _forget_counts(self) -> None:
         self._invalid_features = self._invalid_weights = self._wrong_length = self._zero_rows = 0
+        self._vanished_rows = 0
 
     def finish(self) -> Iterator[bytes]:
         """Yield what is left: a last block, or an empty one that carries counts."""
@@ -181,6 +187,7 @@ class _BlockBuilder:
             invalid_weights=self._invalid_weights,
             wrong_length=self._wrong_length,
             zero_rows=self._zero_rows,
+            vanished_rows=self._vanished_rows,
             is_unit=self._plan.is_cosine,
         )
         self._rows, self._weights, self._pending = [], [], 0

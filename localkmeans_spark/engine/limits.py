@@ -2,47 +2,108 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 
 # A task holds the broadcast centers and some seven arrays as large (its own frame, moved centers,
 # sums, what it sends); the driver's JVM holds several tasks' sums at once.
 _SHARE = 8
+# What all machines send in the first pass is in the driver's JVM up to twice, and beside it room
+# is needed to work.
+_FIRST_PASS_SHARE = 4
+_HEAP = "spark.driver.memory"
 
 
-def check_centers_fit(session: SparkSession, k: int, n_features: int, owner: str) -> None:
-    """Raise if k centers of this width are too large for the session.
+class Room:
+    """The memory that a session's settings leave to a fit.
 
     One set of centers takes ``k * n_features * 8`` bytes. It may take an eighth of the smallest
     of: the driver's Java heap (``spark.driver.memory``), ``spark.driver.maxResultSize``, and
-    ``spark.executor.pyspark.memory`` where set.
+    ``spark.executor.pyspark.memory`` where set. All sets that are fitted side by side together,
+    which the driver's Python process holds twice or three times, may take as much as the heap.
 
-    Raises
-    ------
-    InvalidInputError
+    Parameters
+    ----------
+    session : SparkSession
+    ks : sequence of int
+        Clusters of each set of centers: one set a restart of each parameter map.
+    owner : str
+        Class shown in messages.
     """
-    needed = 8 * k * n_features
-    setting, limit = _smallest(session.sparkContext)
-    if needed * _SHARE <= limit:
-        return
-    raise invalid(
-        owner,
-        f"k * features * 8 bytes, the size of the centers for k={k} and {n_features} features,",
-        f"at most {_megabytes(limit // _SHARE)}, an eighth of {setting}",
-        Fact(_megabytes(needed)),
-        f"Raise {setting} above {_megabytes(needed * _SHARE)}, or take fewer features (hash them "
-        "into fewer columns, say) or fewer clusters.",
-    )
+
+    def __init__(self, session: SparkSession, ks: Sequence[int], owner: str) -> None:
+        limits = _limits(session.sparkContext)
+        self._setting = min(limits, key=lambda name: limits[name])
+        self._limit, self._heap = limits[self._setting], limits[_HEAP]
+        self._ks, self._owner = ks, owner
+
+    @property
+    def for_centers(self) -> int:
+        """Bytes that one job may give to centers."""
+        return self._limit // _SHARE
+
+    @property
+    def for_first_pass(self) -> int:
+        """Bytes that all machines together may send in the first pass."""
+        return self._limit // _FIRST_PASS_SHARE
+
+    @property
+    def max_features(self) -> int:
+        """Most features that :meth:`check_centers` lets pass."""
+        return min(self.for_centers // (8 * max(self._ks)), self._heap // (8 * sum(self._ks)))
+
+    def check_centers(self, n_features: int) -> None:
+        """Raise if the centers would be too large.
+
+        Raises
+        ------
+        InvalidInputError
+        """
+        k, total = max(self._ks), sum(self._ks)
+        if 8 * k * n_features > self.for_centers:
+            raise self._too_large(
+                f"k * features * 8 bytes, the size of the centers for k={k} and {n_features:,} "
+                "features,",
+                8 * k * n_features, _SHARE, self._setting, self._limit,
+                "take fewer features (hash them into fewer columns, say) or fewer clusters",
+            )  # fmt: skip
+        if 8 * total * n_features > self._heap:
+            raise self._too_large(
+                f"the size of {len(self._ks)} sets of centers (nInit times parameter maps), "
+                f"{total:,} centers of {n_features:,} features,",
+                8 * total * n_features, 1, _HEAP, self._heap, "fit fewer of them at a time",
+            )  # fmt: skip
+
+    def too_many_machines(self, n_machines: int, n_features: int, nbytes: int) -> InvalidInputError:
+        """Build the error for a first pass that would bring too much to the driver."""
+        return self._too_large(
+            f"what {count_of(n_machines, 'partition')} of rows of {n_features:,} features tell the "
+            f"driver, up to {_megabytes(nbytes)} each,",
+            n_machines * nbytes, _FIRST_PASS_SHARE, self._setting, self._limit,
+            "use fewer partitions (numPartitions)",
+        )  # fmt: skip
+
+    def _too_large(
+        self, subject: str, needed: int, share: int, setting: str, limit: int, fix: str
+    ) -> InvalidInputError:
+        part = {8: "an eighth of ", 4: "a quarter of ", 1: ""}[share]
+        return invalid(
+            self._owner,
+            subject,
+            f"at most {_megabytes(limit // share)}, {part}{setting}",
+            Fact(_megabytes(needed)),
+            f"Raise {setting} above {_megabytes(needed * share)}, or {fix}.",
+        )
 
 
-def _smallest(context: Any) -> tuple[str, int]:
-    """Return the tightest setting and its bytes."""
+def _limits(context: Any) -> dict[str, int]:
+    """Return the settings that count, in bytes."""
     jvm, conf = context._jvm, context._jsc.sc().conf()
-    heap = int(jvm.java.lang.Runtime.getRuntime().maxMemory())
-    limits = {"spark.driver.memory": heap}
+    limits = {_HEAP: int(jvm.java.lang.Runtime.getRuntime().maxMemory())}
     result_size = int(conf.getSizeAsBytes("spark.driver.maxResultSize", "1g"))
     if result_size > 0:  # 0 means no limit
         limits["spark.driver.maxResultSize"] = result_size
@@ -50,8 +111,7 @@ def _smallest(context: Any) -> tuple[str, int]:
         # Without a unit it is in MiB.
         worker = int(conf.getSizeAsMb("spark.executor.pyspark.memory")) << 20
         limits["spark.executor.pyspark.memory"] = worker
-    setting = min(limits, key=lambda name: limits[name])
-    return setting, limits[setting]
+    return limits
 
 
 def _megabytes(size: int) -> str:

@@ -150,6 +150,7 @@ def describe(machine: Machine, seeds: Sequence[int]) -> Statistics:
         wrong_length=sum(item.wrong_length for item in machine.stored),
         first_rows=first_rows,
         zero_rows=sum(item.zero_rows for item in machine.stored),
+        vanished_rows=sum(item.vanished_rows for item in machine.stored),
     )
 
 

@@ -189,13 +189,15 @@ def merge_all(left: list[Any], right: list[Any], merges: Sequence[machine.Merge]
     return [merge(a, b) for merge, a, b in zip(merges, left, right, strict=True)]
 
 
-def batches(items: Sequence[Item], nbytes: Callable[[Item], int]) -> list[list[Item]]:
-    """Cut items, in their order, into groups of at most :data:`JOB_BYTES` or of one item."""
+def batches(
+    items: Sequence[Item], nbytes: Callable[[Item], int], limit: int = JOB_BYTES
+) -> list[list[Item]]:
+    """Cut items, in their order, into groups of at most ``limit`` bytes or of one item."""
     groups: list[list[Item]] = []
     total = 0
     for item in items:
         size = nbytes(item)
-        if not groups or total + size > JOB_BYTES:
+        if not groups or total + size > limit:
             groups.append([])
             total = 0
         groups[-1].append(item)

@@ -11,7 +11,14 @@ from localkmeans_spark.engine import machine
 from localkmeans_spark.engine.aggregate import Exchange, exchange, merge_rounds
 from localkmeans_spark.engine.blocks import Blocks
 from localkmeans_spark.engine.loop import Order, Traffic
-from localkmeans_spark.engine.questions import Job, Question, answer_all, batches, merge_all
+from localkmeans_spark.engine.questions import (
+    JOB_BYTES,
+    Job,
+    Question,
+    answer_all,
+    batches,
+    merge_all,
+)
 
 
 class SparkMachines:
@@ -27,6 +34,7 @@ class SparkMachines:
     def __init__(self, blocks: Blocks) -> None:
         self.data = blocks.data
         self._blocks = blocks
+        self._job_bytes = min(JOB_BYTES, blocks.max_job_bytes)
         status = blocks.tasks.context._jsc.sc().getExecutorMemoryStatus()
         # The driver is in the list too; in local mode it is the only one.
         self._n_executors = max(1, status.size() - 1)
@@ -41,7 +49,7 @@ class SparkMachines:
         """
         began = time.perf_counter()
         found: list[tuple[Exchange, int]] = []
-        for group in batches(orders, lambda order: order.centers.nbytes):
+        for group in batches(orders, lambda order: order.centers.nbytes, self._job_bytes):
             found += self._one_round(group, description)
         seconds = time.perf_counter() - began
         return [
@@ -73,7 +81,7 @@ class SparkMachines:
         """Answer questions of any kind, in their order, in shared passes."""
         answers: list[Any] = []
         jobs = [question.job(self.data) for question in questions]
-        for group in batches(jobs, lambda job: job.nbytes):
+        for group in batches(jobs, lambda job: job.nbytes, self._job_bytes):
             answers += self._one_job(group)
         return answers
 

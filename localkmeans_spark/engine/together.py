@@ -14,7 +14,7 @@ from localkmeans_spark.engine.questions import AskAssignment, Dialogue, hold_dia
 from localkmeans_spark.engine.record import RoundRecord
 from localkmeans_spark.engine.rounds import SparkMachines
 from localkmeans_spark.engine.seeding import Seeding, draw_by_distance, seeding_dialogue
-from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.errors import Fact, count_of, invalid
 
 logger = logging.getLogger("localkmeans_spark")
 
@@ -60,8 +60,8 @@ def _warn_of_few_rows(contest: Contest, found: int) -> None:
     config = contest.config
     if found < config.k:
         contest.warnings.append(
-            f"{config.owner}: k={config.k} clusters were asked for, but the data has only {found} "
-            f"distinct rows; the model has {found} clusters."
+            f"{config.owner}: k={config.k} clusters were asked for, but the data has only "
+            f"{count_of(found, 'distinct row')}; the model has {count_of(found, 'cluster')}."
         )
 
 
@@ -160,7 +160,7 @@ def _tell_round(
     if dropped:
         words.append(f"{len(dropped)} dropped")
     if record.reseeded:
-        words.append(f"{record.reseeded} empty clusters reseeded")
+        words.append(f"{count_of(record.reseeded, 'empty cluster')} reseeded")
     message = "round %d: %s, inertia %.6g"
     extra = {"round_record": record}  # for programs that show more than a line
     logger.info(message, record.round, ", ".join(words), record.inertia, extra=extra)

@@ -11,6 +11,7 @@ from pyspark.ml.linalg import Vectors
 from scipy import sparse as sp
 
 from localkmeans_spark import InvalidInputError, LocalKMeans, LocalKMeansModel
+from localkmeans_spark.fit_config import fit_config
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +141,7 @@ def test_zero_rows_refused_at_transform(with_zeros):
 
 def test_centers_of_zeros_are_refused():
     with pytest.raises(InvalidInputError, match="1 of 2 rows of zeros"):
-        LocalKMeans(distanceMeasure="cosine", initialCenters=[[1.0, 0.0], [0.0, 0.0]])._fit_config()
+        fit_config(LocalKMeans(distanceMeasure="cosine", initialCenters=[[1.0, 0.0], [0.0, 0.0]]))
     with pytest.raises(InvalidInputError, match="got 1 of 1"):
         LocalKMeansModel([[0.0]], distanceMeasure="cosine")
 

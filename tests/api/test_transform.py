@@ -257,7 +257,7 @@ def test_evaluate_refuses_bad_weights(model, spark, weight):
     df = spark.createDataFrame(
         [([0.0, 0.0], weight), ([1.0, 1.0], 1.0)], "features array<double>, w double"
     )
-    with pytest.raises(InvalidInputError, match=r"'w'.*1 rows with a negative, NaN"):
+    with pytest.raises(InvalidInputError, match=r"'w'.*1 row with a negative, NaN"):
         model.setWeightCol("w").evaluate(df)
 
 

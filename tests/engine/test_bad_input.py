@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from pyspark.ml.linalg import Vectors
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from localkmeans_spark.engine.config import DataConfig, FitConfig
 from localkmeans_spark.engine.fit import fit
-from localkmeans_spark.errors import InvalidInputError
+from localkmeans_spark.errors import InvalidInputError, count_of
 
 from .frames import frame_of, split
 
@@ -24,7 +25,7 @@ def fails(frame, *words, **data):
 def test_one_bad_cell(spark, bad, place):
     x = np.arange(3000.0).reshape(1000, 3) if place != "only" else np.zeros((1, 3))
     x[0 if place != "last" else -1, 1] = bad
-    words = ("column 'features'", f"1 of {len(x)} rows", "handleInvalid='skip'")
+    words = ("column 'features'", f"1 of {count_of(len(x), 'row')} with", "handleInvalid='skip'")
     fails(frame_of(spark, split(x, min(4, len(x)))), *words)
 
 
@@ -80,7 +81,7 @@ def test_bad_weights(spark, weights, count):
     frame = spark.createDataFrame(
         [([float(i)], w) for i, w in enumerate(weights)], "features array<double>, w double"
     )
-    fails(frame, "column 'w' (weightCol)", f"{count} rows", weight_col="w")
+    fails(frame, "column 'w' (weightCol)", f"{count} row", weight_col="w")
 
 
 def test_all_weights_zero(spark):
@@ -142,7 +143,7 @@ def test_rows_of_several_lengths(spark):
     inside = spark.createDataFrame(
         [([1.0, 2.0],), ([1.0],), ([3.0, 4.0],)], "features array<double>"
     )
-    fails(inside.coalesce(1), "of one length", "1 rows", handle_invalid="skip")
+    fails(inside.coalesce(1), "of one length", "1 row with", handle_invalid="skip")
     across = frame_of(spark, [[[1.0, 2.0]], [[1.0, 2.0, 3.0]]])
     fails(across, "of one length", "2 to 3 features")
     vectors = spark.createDataFrame(
@@ -178,7 +179,49 @@ def test_given_centers_of_the_wrong_shape(spark):
             fit(frame, FitConfig(k=2, initial_centers=centers))
 
 
-@pytest.mark.parametrize("data", [None, [[1.0, 2.0]], np.zeros((3, 2))])
+@pytest.mark.parametrize("data", [None, [[1.0, 2.0]], np.zeros((3, 2)), DataFrame])
 def test_what_is_not_a_dataframe_is_told(data):
-    with pytest.raises(InvalidInputError, match=f"a Spark DataFrame; got a {type(data).__name__}"):
+    kind = type(data).__name__
+    with pytest.raises(InvalidInputError, match=f"a Spark DataFrame; got a value of type {kind}"):
         fit(data, FitConfig())
+
+
+@pytest.mark.parametrize("form", ["arrays", "vectors", "sparse", "columns"])
+@pytest.mark.parametrize("scale", [1e-200, 1e-47])
+def test_numbers_that_float32_makes_zero_are_no_single_cluster(spark, form, scale):
+    x = scale * np.array([[1.0, 2.0], [8.0, 9.0], [1.1, 2.1], [8.1, 9.1]])
+    data = {}
+    if form == "arrays":
+        frame = frame_of(spark, split(x, 2))
+    elif form == "columns":
+        frame = spark.createDataFrame(x.tolist(), "a double, b double")
+        data = {"features_cols": ("a", "b")}
+    elif form == "vectors":
+        frame = spark.createDataFrame([(Vectors.dense(row),) for row in x], ["features"])
+    else:
+        rows = [(Vectors.sparse(100, [3, 7], row),) for row in x]
+        frame = spark.createDataFrame(rows, ["features"])
+    words = ("so small that float32 makes them 0 in", "rows", "Set dtype='float64'")
+    fails(frame, *words, **data)
+    if scale < 1e-140:
+        fails(frame, "between 1e-140 and 1e+140", dtype="float64", **data)
+        return
+    result = fit(frame, FitConfig(k=2, data=DataConfig(dtype="float64", **data)))
+    assert result.record.cluster_sizes == [2, 2]
+    assert result.record.inertia == pytest.approx(scale**2 * 4 * 0.05**2 * 2, rel=1e-6)
+
+
+def test_zeros_and_numbers_too_small_beside_large_ones_are_fine(spark):
+    result = fit(frame_of(spark, [np.zeros((5, 3))]), FitConfig(k=2))
+    assert result.record.inertia == 0
+    x = [[1e-200, 1.0], [1e-200, 2.0], [0.0, 8.0], [0.0, 9.0]]
+    result = fit(frame_of(spark, split(x, 2)), FitConfig(k=2, seed=1))
+    assert sorted(result.centers[:, 1]) == [1.5, 8.5]
+
+
+def test_a_size_about_an_origin_is_told_as_such(spark):
+    x = [[1e218], [1.001e218], [3e217]]
+    fails(frame_of(spark, [x]), "in size for dtype='float64'; got values up to", dtype="float64")
+    far = [[1e218], [1.001e218], [1.002e218]]
+    words = ("distances from the middle of a column up to", "Rescale")
+    fails(frame_of(spark, [far]), *words, dtype="float64")

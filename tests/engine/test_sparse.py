@@ -9,7 +9,7 @@ from localkmeans_spark.engine.block_format import StoredBlock, decode, encode
 from localkmeans_spark.engine.config import DataConfig, FitConfig
 from localkmeans_spark.engine.fit import fit
 from localkmeans_spark.engine.ingest import IngestPlan, encode_partition
-from localkmeans_spark.engine.limits import check_centers_fit
+from localkmeans_spark.engine.limits import Room
 from localkmeans_spark.errors import InvalidInputError
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse_rows import SparseRows, from_dense
@@ -145,14 +145,14 @@ def test_wide_rows_are_never_made_dense(spark):
 
 def test_centers_too_large_are_refused_with_the_number(spark):
     with pytest.raises(InvalidInputError) as failure:
-        check_centers_fit(spark, 5000, 100_000, "LocalKMeans")
+        Room(spark, [5000], "LocalKMeans").check_centers(100_000)
     message = str(failure.value)
     assert "got 4,000 MB" in message
     assert "an eighth of spark.driver.maxResultSize" in message
-    check_centers_fit(spark, 50, 100_000, "LocalKMeans")
+    Room(spark, [50], "LocalKMeans").check_centers(100_000)
 
 
 def test_they_are_refused_before_any_round(spark):
     data = spark.createDataFrame([(Vectors.sparse(2**22, [1], [1.0]),)] * 3, ["features"])
-    with pytest.raises(InvalidInputError, match="for k=200 and 4194304 features"):
+    with pytest.raises(InvalidInputError, match="for k=200 and 4,194,304 features"):
         fit(data, FitConfig(k=200, seed=1))

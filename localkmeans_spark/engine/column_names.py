@@ -1,0 +1,151 @@
+"""Column names → columns, by the rules of Spark SQL but without asking Spark.
+
+Asking would make PySpark 4 write its analysis error to stderr, as JSON, before ours is raised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+
+from localkmeans_spark.errors import Fact, InvalidInputError, invalid
+
+# One part of a dotted name: between backticks (doubled ones stand for one), or free of them.
+_PART = re.compile(r"(?:`((?:[^`]|``)+)`|([^`.]+))(?:\.(?!$)|$)")
+
+
+class FoundColumn(NamedTuple):
+    """A column and what the schema says of it."""
+
+    column: Column
+    field: StructField
+
+
+def quoted(name: str) -> str:
+    """Return a name as Spark reads it back unchanged, dots and backticks included."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+class ColumnNames:
+    """The columns of a DataFrame by name.
+
+    Parameters
+    ----------
+    df : DataFrame
+    owner : str
+        Class shown in messages.
+    """
+
+    def __init__(self, df: DataFrame, owner: str) -> None:
+        self._df, self._owner = df, owner
+        self._is_exact = case_matters(df.sparkSession)
+        self._fields: dict[str, list[StructField]] = {}
+        for field in df.schema:
+            self._fields.setdefault(self._key(field.name), []).append(field)
+
+    def resolve(self, name: str, parameter: str) -> FoundColumn:
+        """Return the column a name stands for.
+
+        A name with a dot is a column of that name first, a nested field second. Upper and lower
+        case differ only if ``spark.sql.caseSensitive`` says so.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such column, or several; the message lists the columns present.
+        """
+        whole = self._named(name)
+        if len(whole) == 1:
+            return FoundColumn(F.col(quoted(whole[0].name)), whole[0])
+        parts = _parts(name)
+        first = self._named(parts[0]) if parts else []
+        if len(whole) > 1 or len(first) > 1:
+            fact = Fact(f"{name!r}, which {len(whole) or len(first)} columns have")
+            raise self._wrong(parameter, "the name of one column", fact, "Rename all but one. ")
+        found, known = self._nested(first[0], parts[1:]) if first else (None, True)
+        if found is not None:
+            return FoundColumn(F.col(name), found)
+        # Left to Spark: fields inside arrays and maps, and names that begin with an alias of the
+        # DataFrame.
+        if not known or any(self._named(part) for part in parts[1:]):
+            with contextlib.suppress(AnalysisException):
+                return FoundColumn(F.col(name), self._df.select(F.col(name)).schema[0])
+        raise self._wrong(parameter, "the name of a column", name)
+
+    def check_new(self, new: Mapping[str, str | None]) -> None:
+        """Raise if a column to be added has the name of another one.
+
+        Parameters
+        ----------
+        new : mapping
+            Parameter → name of the column that it adds, or None.
+
+        Raises
+        ------
+        InvalidInputError
+        """
+        taken: dict[str, str] = {}
+        for parameter, name in new.items():
+            if name is None:
+                continue
+            subject = f"parameter '{parameter}'"
+            setter = f"set{parameter[0].upper()}{parameter[1:]}"
+            if self._named(name):
+                raise invalid(
+                    self._owner, subject, "a column that the DataFrame does not have yet", name,
+                    f"Drop that column, or call {setter} with another name.",
+                )  # fmt: skip
+            if self._key(name) in taken:
+                raise invalid(
+                    self._owner, subject, f"another name than {taken[self._key(name)]}", name,
+                    f"Call {setter} with a free name.",
+                )  # fmt: skip
+            taken[self._key(name)] = parameter
+
+    def _key(self, name: str) -> str:
+        return name if self._is_exact else name.lower()
+
+    def _named(self, name: str) -> list[StructField]:
+        return self._fields.get(self._key(name), [])
+
+    def _nested(self, field: StructField, names: list[str]) -> tuple[StructField | None, bool]:
+        """Return the field at the end of a path of structs, if any, and whether that is sure."""
+        for name in names:
+            kind = field.dataType
+            if not isinstance(kind, StructType):
+                return None, not isinstance(kind, ArrayType | MapType)
+            inside = [item for item in kind if self._key(item.name) == self._key(name)]
+            if len(inside) != 1:
+                return None, True
+            field = inside[0]
+        return field, True
+
+    def _wrong(self, parameter: str, rule: str, fact: str, fix: str = "") -> InvalidInputError:
+        present = ", ".join(self._df.columns) or "none"
+        return invalid(
+            self._owner, f"parameter '{parameter}'", rule, fact, f"{fix}The columns are: {present}."
+        )  # fmt: skip
+
+
+def case_matters(session: SparkSession) -> bool:
+    """Whether names that differ in case only are different names."""
+    return str(session.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+
+
+def _parts(name: str) -> list[str]:
+    """Split a dotted name; empty if Spark could not read it."""
+    parts, at = [], 0
+    while at < len(name):
+        part = _PART.match(name, at)
+        if part is None:
+            return []
+        parts.append(part[2] if part[1] is None else part[1].replace("``", "`"))
+        at = part.end()
+    return parts
