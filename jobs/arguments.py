@@ -133,10 +133,10 @@ def _add_clustering(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--k", type=_whole, help="number of clusters (required)")
     group.add_argument(
         "--local-steps",
-        type=_whole,
+        type=_steps,
         metavar="L",
         help="Lloyd steps every partition does alone between two exchanges of centers; "
-        f"1 is plain Lloyd ({_default('localSteps')})",
+        f"auto chooses by what rounds cost, 1 is plain Lloyd ({_default('localSteps')})",
     )
     group.add_argument(
         "--max-iter", type=_whole, metavar="T", help=f"most Lloyd steps ({_default('maxIter')})"
@@ -277,6 +277,10 @@ def _whole(text: str) -> int:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be a whole number; got {text!r}") from None
+
+
+def _steps(text: str) -> int | str:
+    return text if text == "auto" else _whole(text)
 
 
 def _number(text: str) -> float:

@@ -32,7 +32,7 @@ class FitOptions(InputOptions):
     """What ``jobs/fit.py`` is asked; None leaves the choice to the estimator's own default."""
 
     k: int | None = None
-    local_steps: int | None = None
+    local_steps: int | str | None = None
     max_iter: int | None = None
     tol: float | None = None
     seed: int | None = None

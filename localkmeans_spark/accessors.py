@@ -59,7 +59,7 @@ class LocalKMeansParams(
     k: Param[int] = param_of("k")
     maxIter: Param[int] = param_of("maxIter")
     tol: Param[float] = param_of("tol")
-    localSteps: Param[int] = param_of("localSteps")
+    localSteps: Param[int | str] = param_of("localSteps")
     safeguard: Param[bool] = param_of("safeguard")
     seed: Param[int] = param_of("seed")
     initMode: Param[str] = param_of("initMode")
@@ -132,7 +132,7 @@ class LocalKMeansParams(
     def getK(self) -> int:
         return self.getOrDefault(self.k)
 
-    def getLocalSteps(self) -> int:
+    def getLocalSteps(self) -> int | str:
         return self.getOrDefault(self.localSteps)
 
     def getSafeguard(self) -> bool:

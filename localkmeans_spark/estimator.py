@@ -145,7 +145,7 @@ class LocalKMeans(Estimator[LocalKMeansModel], FitParams, MLWritable, MLReadable
     Traceback (most recent call last):
         ...
     localkmeans_spark.errors.InvalidInputError: LocalKMeans: parameter 'localSteps' must be an \
-integer >= 1; got 0. Use 1 for plain distributed Lloyd.
+integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
     """
 
     _input_kwargs: dict[str, Any]
@@ -162,7 +162,7 @@ integer >= 1; got 0. Use 1 for plain distributed Lloyd.
         k: int = 2,
         maxIter: int = 20,
         tol: float = 1e-4,
-        localSteps: int = 5,
+        localSteps: int | str = 5,
         safeguard: bool = True,
         nInit: int = 1,
         emptyClusters: str = "keep",

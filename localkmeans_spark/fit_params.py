@@ -57,7 +57,7 @@ class FitParams(LocalKMeansParams):
     def setTol(self: FitSelf, value: float) -> FitSelf:
         return self._set(tol=value)
 
-    def setLocalSteps(self: FitSelf, value: int) -> FitSelf:
+    def setLocalSteps(self: FitSelf, value: int | str) -> FitSelf:
         return self._set(localSteps=value)
 
     def setSafeguard(self: FitSelf, value: bool) -> FitSelf:

@@ -19,6 +19,11 @@ def as_integer(value: Any) -> int:
     return operator.index(value)
 
 
+def as_steps(value: Any) -> int | str:
+    """Return a whole number or ``"auto"``."""
+    return value if isinstance(value, str) and value == "auto" else as_integer(value)
+
+
 def as_number(value: Any) -> float:
     """Return a real number."""
     if isinstance(value, bool | np.bool_) or not isinstance(

@@ -20,6 +20,7 @@ from localkmeans_spark.param_types import (
     as_integer,
     as_names,
     as_number,
+    as_steps,
     as_text,
     one_of,
 )
@@ -68,8 +69,10 @@ PARAMETERS: dict[str, Parameter] = {
         "Use 0 to run until the centers stand still.",
     ),
     "localSteps": Parameter(
-        5, "an integer >= 1", as_integer, lambda steps: steps >= 1,
-        "Lloyd steps each partition does on its own rows between two exchanges of centers.",
+        5, 'an integer >= 1, or "auto"', as_steps, lambda steps: steps == "auto" or steps >= 1,
+        'Lloyd steps each partition does on its own rows between two exchanges of centers; "auto" '
+        "chooses after every round, by the time the round took, so that fits on another machine or "
+        "another day may differ in bits.",
         "Use 1 for plain distributed Lloyd.",
     ),
     "safeguard": Parameter(

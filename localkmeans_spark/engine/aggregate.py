@@ -69,6 +69,8 @@ class RoundSummary:
         Clusters with rows on the machine.
     n_points : ndarray of shape (m,), int64
         Rows of the machine.
+    first_seconds, later_seconds : ndarray of shape (m,), float64
+        What its first local step took, and all later ones.
     """
 
     sums: np.ndarray
@@ -80,6 +82,8 @@ class RoundSummary:
     within: np.ndarray
     filled: np.ndarray
     n_points: np.ndarray
+    first_seconds: np.ndarray
+    later_seconds: np.ndarray
 
     @property
     def nbytes(self) -> int:

@@ -55,8 +55,8 @@ class FitConfig:
     init_steps : int
         Steps of ``k-means||``.
     initial_centers : ndarray of shape (k, n_features), float64, or None
-    local_steps : int
-        L, Lloyd steps between two exchanges.
+    local_steps : int or "auto"
+        L, Lloyd steps between two exchanges; "auto" chooses it by what rounds cost.
     max_iter : int
         T, Lloyd iterations.
     tol : float
@@ -83,7 +83,7 @@ class FitConfig:
     init_mode: str = "k-means++"
     init_steps: int = 2
     initial_centers: np.ndarray | None = None
-    local_steps: int = 5
+    local_steps: int | str = 5
     max_iter: int = 20
     tol: float = 1e-4
     safeguard: bool = True

@@ -9,6 +9,7 @@ import numpy as np
 
 from localkmeans_spark.engine.aggregate import Exchange
 from localkmeans_spark.engine.record import RoundRecord
+from localkmeans_spark.engine.step_choice import FIRST_GUESS, RoundTimes, steps_that_pay
 
 # A round that lowers the inertia by less than this share goes on with single steps.
 _SMALL_IMPROVEMENT = 0.000001
@@ -46,11 +47,12 @@ class Order(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """What a round cost: bytes of centers sent down, of sums sent up, wall seconds."""
+    """What a round cost: bytes of centers sent down, of sums sent up, wall seconds, and of what."""
 
     bytes_down: int
     bytes_up: int
     seconds: float
+    times: RoundTimes = RoundTimes()
 
 
 @dataclass
@@ -73,8 +75,8 @@ class LloydRun:
     ----------
     centers : ndarray of shape (k, n_features), float64
         Initial centers, in the shared frame.
-    local_steps : int
-        L.
+    local_steps : int or "auto"
+        L; "auto" chooses it anew after every round, until the safeguard lowers it.
     max_iter : int
         T: Lloyd iterations behind the result. Iterations that were taken back do not count.
     tol : float
@@ -103,7 +105,7 @@ class LloydRun:
         self,
         centers: np.ndarray,
         *,
-        local_steps: int,
+        local_steps: int | str,
         max_iter: int,
         tol: float,
         safeguard: bool,
@@ -115,7 +117,8 @@ class LloydRun:
         self.n_iter = 0
         self.converged = False
         self.rounds: list[RoundRecord] = []
-        self._local_steps = local_steps
+        self._is_auto = local_steps == "auto"
+        self._local_steps = FIRST_GUESS if self._is_auto else int(local_steps)
         self._max_iter = max_iter
         self._tol = tol
         self._safeguard = safeguard
@@ -160,6 +163,7 @@ class LloydRun:
         else:
             self._go_on(order, found)
             self.bound = found.bound
+            self._choose_steps(order.local_steps, traffic.times)
             if self._reseed and found.filled is not None:
                 self.empty = np.flatnonzero(~found.filled)
         reverted = bool(note)
@@ -204,6 +208,7 @@ class LloydRun:
             "bound": self.bound,
             "rounds": [asdict(row) for row in self.rounds],
             "local_steps": self._local_steps,
+            "is_auto": self._is_auto,
             "last_inertia": self._last_inertia,
             "last_steps": self._last_steps,
             "best": None if best is None else [best.inertia, best.iteration],
@@ -219,7 +224,7 @@ class LloydRun:
         self.n_iter, self.converged = values["n_iter"], values["converged"]
         self.bound = values["bound"]
         self.rounds = [RoundRecord(**row) for row in values["rounds"]]
-        self._local_steps = values["local_steps"]
+        self._local_steps, self._is_auto = values["local_steps"], values["is_auto"]
         self._last_inertia, self._last_steps = values["last_inertia"], values["last_steps"]
         if values["best"] is not None:
             inertia, iteration = values["best"]
@@ -247,6 +252,10 @@ class LloydRun:
         """Whether a round's local steps led the machines to different places."""
         return self._safeguard and order.local_steps > 1 and found.disagreement > _DISAGREEMENT
 
+    def _choose_steps(self, done: int, times: RoundTimes) -> None:
+        if self._is_auto and 1 < self._local_steps <= done:  # a shorter last round says little
+            self._local_steps = steps_that_pay(times, done)
+
     def _remember(self, inertia: float, centers: np.ndarray) -> None:
         if self._best is None or inertia < self._best.inertia:
             self._best = _Known(inertia, centers, self.n_iter)
@@ -254,7 +263,7 @@ class LloydRun:
     def _go_back(self, local_steps: int) -> None:
         assert self._best is not None
         self.centers, self.n_iter = self._best.centers, self._best.iteration
-        self._local_steps = local_steps
+        self._local_steps, self._is_auto = local_steps, False
         self._last_inertia, self._last_steps = None, 0
         self.converged = False
 

@@ -231,6 +231,8 @@ def _one_local_round(
         within=np.array([machine.sum_sq - explained.sum()]),
         filled=np.array([filled.sum()]),
         n_points=np.array([sum(len(block.x) for block in machine.blocks)]),
+        first_seconds=np.array([phase.first_seconds]),
+        later_seconds=np.array([phase.later_seconds]),
     )
 
 

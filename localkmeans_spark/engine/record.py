@@ -105,7 +105,8 @@ class FitRecord:
         Rows left out by ``handleInvalid="skip"``.
     sum_weights : float
         Sum of the weights (the number of rows when there are none).
-    local_steps, max_iter : int
+    local_steps : int or "auto"
+    max_iter : int
         L and T as asked for.
     tol : float
         Largest center movement (Euclidean) that counts as converged.
@@ -156,7 +157,7 @@ class FitRecord:
     n_partitions: int
     n_skipped: int
     sum_weights: float
-    local_steps: int
+    local_steps: int | str
     max_iter: int
     tol: float
     safeguard: bool

@@ -19,6 +19,7 @@ from localkmeans_spark.engine.questions import (
     batches,
     merge_all,
 )
+from localkmeans_spark.engine.step_choice import RoundTimes
 
 
 class SparkMachines:
@@ -48,16 +49,24 @@ class SparkMachines:
             One for every order; each set's own bytes, and the seconds of the jobs they shared.
         """
         began = time.perf_counter()
-        found: list[tuple[Exchange, int]] = []
+        found: list[tuple[Exchange, Traffic]] = []
         for group in batches(orders, lambda order: order.centers.nbytes, self._job_bytes):
             found += self._one_round(group, description)
         seconds = time.perf_counter() - began
+        steps = sum(traffic.times.first + traffic.times.later for _, traffic in found)
+        outside = max(0.0, seconds - steps) / len(orders)
         return [
-            (result, Traffic(order.centers.nbytes * self._n_executors, bytes_up, seconds))
-            for order, (result, bytes_up) in zip(orders, found, strict=True)
+            (
+                result,
+                traffic._replace(seconds=seconds, times=traffic.times._replace(outside=outside)),
+            )
+            for result, traffic in found
         ]
 
-    def _one_round(self, orders: Sequence[Order], description: str) -> list[tuple[Exchange, int]]:
+    def _one_round(
+        self, orders: Sequence[Order], description: str
+    ) -> list[tuple[Exchange, Traffic]]:
+        """Run a job of a round; its wall seconds are still to be filled in."""
         centers = [order.centers for order in orders]
         payload = machine.RoundOrder(
             self.data.frame,
@@ -69,10 +78,20 @@ class SparkMachines:
         summaries, n_tasks = self._blocks.run(
             machine.local_round, payload, merge_rounds, description, nbytes
         )
+        # Tasks run side by side, the machines of a task one after the other.
+        lanes = max(1, min(n_tasks, self._blocks.tasks.context.defaultParallelism))
         return [
             (
                 exchange(s, c, self.data.frame.unit_about),
-                c.nbytes * n_tasks + s.nbytes - s.sums.nbytes,
+                Traffic(
+                    bytes_down=c.nbytes * self._n_executors,
+                    bytes_up=c.nbytes * n_tasks + s.nbytes - s.sums.nbytes,
+                    seconds=0.0,
+                    times=RoundTimes(
+                        first=float(s.first_seconds.sum()) / lanes,
+                        later=float(s.later_seconds.sum()) / lanes,
+                    ),
+                ),
             )
             for s, c in zip(summaries, centers, strict=True)
         ]

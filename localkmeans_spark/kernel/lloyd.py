@@ -44,11 +44,15 @@ class LocalPhase:
     inertia : float
         Sum of ``w * ||x - c||**2`` over this machine's rows, c being the nearest of the centers
         the round began with.
+    first_seconds, later_seconds : float
+        What the first step took, and all later ones.
     """
 
     sums: np.ndarray
     weights: np.ndarray
     inertia: float
+    first_seconds: float = 0.0
+    later_seconds: float = 0.0
 
 
 def add_cluster_sums(block: Block, labels: np.ndarray, sums: np.ndarray) -> None:

@@ -7,6 +7,7 @@ bytes a row) live for one round.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -71,18 +72,21 @@ def local_phase(
     -----
     The inertia comes from the sums of the first step, at no extra pass. Runs on: executor.
     """
+    began = time.perf_counter()
     assignment: PlainSteps | _Assignment
     if wants_plain_steps(blocks):
         assignment = PlainSteps(blocks, centers)
     else:
         assignment = _Assignment(blocks, centers, settled and local_steps > 1)
     inertia = inertia_from_sums(assignment.sums, assignment.weights, centers, sum_sq)
+    second = time.perf_counter()
     for step in range(2, local_steps + 1):
         moved = update(assignment.sums, assignment.weights, assignment.centers)
         if np.array_equal(moved, assignment.centers):
             break  # a local fixed point: every further step would repeat this one
         assignment.step(moved, steps_left=local_steps - step)
-    return LocalPhase(assignment.sums, assignment.weights, inertia)
+    ended = time.perf_counter()
+    return LocalPhase(assignment.sums, assignment.weights, inertia, second - began, ended - second)
 
 
 class _Assignment:

@@ -1,0 +1,57 @@
+"""``localSteps="auto"``: how many local steps pay, from what a round cost."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+# Local steps of the first round, before anything was measured: what the default is.
+FIRST_GUESS = 5
+# At least 2, so that every round tells what a later step costs; more than 20 gain nothing anywhere
+# (the machines' own rows are fitted by then).
+_FEWEST, _MOST = 2, 20
+# Rounds of one step that many local steps can spare at most, a round that stays. The exchanges to
+# come within 0.1 % of the centralized cost go about like 1 + 4 / L (see ARCHITECTURE.md).
+_SPARED = 4.0
+
+
+class RoundTimes(NamedTuple):
+    """What a round cost one set of centers, in wall seconds.
+
+    Attributes
+    ----------
+    outside : float
+        Everything but arithmetic: scheduling, moving blocks and centers, merging, the network.
+    first : float
+        The first local step, which looks at every row.
+    later : float
+        All later steps.
+    """
+
+    outside: float = 0.0
+    first: float = 0.0
+    later: float = 0.0
+
+
+def steps_that_pay(times: RoundTimes, local_steps: int) -> int:
+    """Choose L for the next round.
+
+    With rounds ~ 1 + s / L and seconds a round = a + L b, their product is least at
+    L = sqrt(s a / b): b is what a later step costs, a what a round costs besides L such steps.
+
+    Parameters
+    ----------
+    times : RoundTimes
+        Of a round.
+    local_steps : int
+        It had, >= 2.
+
+    Returns
+    -------
+    int, from 2 to 20
+    """
+    step = times.later / (local_steps - 1)
+    once = max(0.0, times.outside + times.first - step)
+    if step * _MOST**2 <= _SPARED * once:
+        return _MOST
+    return max(_FEWEST, round(math.sqrt(_SPARED * once / step)))
