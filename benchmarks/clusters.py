@@ -108,5 +108,7 @@ def extrapolate(rates: dict[str, float]) -> dict[str, Any]:
     return {
         "assumptions": Cluster(0)._asdict(),
         "rounds": [round_seconds(rates, load, Cluster(e)) for load in LOADS for e in EXECUTORS],
+        "loads": [load._asdict() for load in LOADS],
+        "driver_bytes": blocks._DRIVER_BYTES,
         "limits": [limit(rates, load) for load in LOADS],
     }

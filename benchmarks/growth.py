@@ -47,9 +47,10 @@ SWEEPS: dict[str, list[int]] = {
     "n": [25_000, 50_000, 100_000, 200_000, 400_000, 800_000],
     "d": [8, 16, 32, 64, 128, 256],
     "k": [8, 16, 32, 64, 128, 256, 512],
-    "m": [1, 2, 4, 16, 64, 250, 1000],
+    "m": [1, 2, 4, 16, 64, 250, 1000],  # the base has 8
     "local_steps": [1, 2, 5, 10],
 }
+_MIXED = 10
 _MEMORY_POINTS = [
     Point(n=25_000, d=8, k=8),
     Point(n=200_000), Point(n=800_000), Point(n=800_000, m=2), Point(n=800_000, d=64, m=2),
@@ -57,13 +58,23 @@ _MEMORY_POINTS = [
 ]  # fmt: skip
 
 
-def points(base: Point, names: list[str], largest: int) -> list[Point]:
-    """Return the base point and those that differ from it in one quantity, without repeats."""
-    found = [base]
-    for name in names:
-        values = [value for value in SWEEPS[name] if name != "n" or value <= largest]
-        found += [base._replace(**{name: value}) for value in values]
-    return list(dict.fromkeys(found))
+def points(base: Point, names: list[str], largest: int) -> dict[Point, str]:
+    """Return points, and the sweep that each belongs to.
+
+    The base point; those that differ from it in one quantity; and, as "mixed", some that differ
+    in all, between the ends of the sweeps, on which a cost model can be checked.
+    """
+    found = {base: "base"}
+    for name in (name for name in names if name != "mixed"):
+        for value in SWEEPS[name]:
+            if name != "n" or value <= largest:
+                found.setdefault(base._replace(**{name: value}), name)
+    if "mixed" in names:
+        rng = np.random.default_rng(0)
+        for _ in range(_MIXED):
+            inner = [rng.choice(values[1:-1]) for values in SWEEPS.values()]
+            found.setdefault(Point(min(int(inner[0]), largest), *map(int, inner[1:])), "mixed")
+    return found
 
 
 def fit(spark: Any, path: Path, point: Point, seed: int) -> dict[str, Any]:
@@ -94,13 +105,14 @@ def measure(options: argparse.Namespace) -> None:
         write_mixture(warm, 20_000, 8, 8, files=2, noise=_NOISE)
         for _ in range(3):
             fit(spark, warm, Point(20_000, 8, 8), 0)
-        for i, point in enumerate(chosen):
+        for i, (point, sweep) in enumerate(chosen.items()):
             path = Path(folder) / f"{point.n}-{point.d}"
             if not path.exists():
                 write_mixture(path, point.n, point.d, 64, files=8, noise=_NOISE)
             for seed in range(options.repeats):
                 found = fit(spark, path, point, seed)
-                _keep(options.json, {"kind": "time", **found, "cores": options.cores})
+                row = {"kind": "time", "sweep": sweep, **found, "cores": options.cores}
+                _keep(options.json, row)
                 print(f"{i + 1}/{len(chosen)} {point} {found['seconds']['total']:.2f} s",
                       file=sys.stderr)  # fmt: skip
 
@@ -189,7 +201,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--base", type=int, nargs=5, default=list(Point()), metavar="N D K M L")
-    parser.add_argument("--sweeps", default=",".join(SWEEPS), help="(default: %(default)s)")
+    parser.add_argument(
+        "--sweeps", default=",".join([*SWEEPS, "mixed"]), help="(default: %(default)s)"
+    )
     parser.add_argument("--largest", type=int, default=800_000, help="rows (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=2, help="(default: %(default)s)")
     parser.add_argument("--cores", type=int, default=os.cpu_count(), help="(default: all)")

@@ -26,6 +26,7 @@ from localkmeans_spark.engine import blocks
 
 TOLERANCE = 0.2
 _SAMPLE_ROWS, _SAMPLE_BYTES = 20_000, 16 << 20
+_QUANTITIES = ("n", "d", "k", "m", "local_steps")
 PHASES = ("ingest", "seed", "iterate", "final")
 Row = dict[str, Any]
 
@@ -124,7 +125,7 @@ def merged(rows: Iterable[Row]) -> list[Row]:
     """Return one row a point: the median seconds of its repeats, phase by phase."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        key = tuple(row[name] for name in ("n", "d", "k", "m", "local_steps", "cores"))
+        key = tuple(row[name] for name in (*_QUANTITIES, "cores"))
         groups.setdefault(key, []).append(row)
     found = []
     for group in groups.values():
@@ -160,7 +161,7 @@ def check(rates: Rates, rows: list[Row]) -> list[Row]:
     found = []
     for row in rows:
         predicted, measured = sum(predict(rates, size_of(row)).values()), _total(row)
-        point = {name: row[name] for name in ("n", "d", "k", "m", "local_steps")}
+        point = {name: row[name] for name in _QUANTITIES}
         found.append(
             {**point, "predicted_s": predicted, "measured_s": measured,
              "error": predicted / measured - 1.0}
@@ -172,18 +173,16 @@ def _total(row: Row) -> float:
     return float(sum(row["seconds"][phase] for phase in PHASES))
 
 
-def split(rows: list[Row], every: int = 3) -> tuple[list[Row], list[Row]]:
-    """Return the points to fit and the points held out: one of three, never the ends of a sweep.
+def split(rows: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Return the points to fit and the points held out.
 
-    A model is for sizes between those measured; the ends are needed to know its rates.
+    Held out are those that differ from the base in all quantities, and every third point of a
+    sweep but not its ends: a model is for sizes between those measured.
     """
-    names = ("n", "d", "k", "m", "local_steps")
-    ends = {name: {min(r[name] for r in rows), max(r[name] for r in rows)} for name in names}
-    inner = [
-        row for row in rows
-        if not any(row[name] in ends[name] for name in names if len(ends[name]) > 1)
-    ]  # fmt: skip
-    held_out = inner[1::every] if len(inner) <= 2 * every else inner[::2]
+    held_out = [row for row in rows if row["sweep"] == "mixed"]
+    for name in _QUANTITIES:
+        sweep = sorted((row for row in rows if row["sweep"] == name), key=lambda row: row[name])
+        held_out += sweep[1:-1:3]
     return [row for row in rows if row not in held_out], held_out
 
 

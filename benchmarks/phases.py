@@ -16,7 +16,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -60,10 +60,8 @@ def _drain(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from ()
 
 
-def _drain_numbers(numbers: Iterator[int]) -> Iterator[None]:
-    for _ in numbers:
-        pass
-    yield None
+def _drain_numbers(numbers: Iterable[int]) -> Iterable[None]:
+    return [None for _ in numbers]
 
 
 def seconds(work: Callable[[], Any], repeats: int) -> float:

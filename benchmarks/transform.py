@@ -33,7 +33,7 @@ def _measure(spark: Any, path: Path, options: argparse.Namespace) -> dict[str, A
     from localkmeans_spark import LocalKMeansModel
 
     arrays = spark.read.parquet(str(path)).cache()
-    vectors = arrays.select(array_to_vector("features").alias("features")).cache()
+    vectors = arrays.select(array_to_vector(arrays["features"]).alias("features")).cache()
     n = vectors.count()
     centers = np.random.default_rng(0).normal(size=(options.k, options.d))
     # As a fit leaves it: rows compared in float32.
