@@ -149,7 +149,8 @@ def one_alone(options: argparse.Namespace) -> None:
             with storage_peak(spark) as storage:
                 found = fit(spark, path, point, 0)
             memory = peaks(os.getpid())
-    found["before_bytes"] = before
+            heap = spark.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory()
+    found |= {"before_bytes": before, "heap_bytes": int(heap)}
     found["peak_bytes"] = {**memory, "storage": storage[0]}
     print(json.dumps(found))
 

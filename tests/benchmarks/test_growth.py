@@ -87,7 +87,8 @@ def test_limit_is_where_most_of_a_round_is_not_on_the_executors():
 
 
 def test_memory_of_the_driver_does_not_grow_with_rows():
-    small, large = ({"n": n, "d": 8, "k": 8, "machines": 8} for n in (10_000, 10_000_000))
+    size = {"d": 8, "k": 8, "machines": 8, "heap_bytes": 1}
+    small, large = ({"n": n, **size} for n in (10_000, 10_000_000))
     assert bounds(small)["driver"] == bounds(large)["driver"]
     assert bounds(small)["worker"] < bounds(large)["worker"]
     assert set(FORMULAS) == set(bounds(small))
