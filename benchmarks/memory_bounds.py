@@ -11,6 +11,7 @@ _DRIVER_BASE, _WORKER_BASE = 230 * _MB, 180 * _MB
 _SEEDING = 4 * 16 * _MB + 3 * 64 * _MB
 # Summaries that the driver may hold at once before they go through a tree (engine.blocks).
 _SUMMARIES = 32 * _MB
+_BESIDE_HEAP = 700 * _MB
 # Arrow batches, a block being filled, a chunk of scores.
 _BUFFERS = 64 * _MB
 
