@@ -8,9 +8,11 @@ starting tasks are as stated, not measured here.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from localkmeans_spark.engine import blocks
+from localkmeans_spark.engine.merge_tree import levels, tree_depth
 
 
 class Cluster(NamedTuple):
@@ -43,23 +45,19 @@ LOADS = (
 EXECUTORS = (1, 10, 100, 1000)
 
 
-def tree(tasks: int, summary: float, cluster: Cluster) -> tuple[float, int]:
-    """Return the seconds of merging and the depth of the tree that the engine takes.
+def tree(tasks: int, summary: float, cluster: Cluster) -> tuple[float, list[int]]:
+    """Return the seconds of merging, and how many summaries are left at each level.
 
-    Mirrors ``treeAggregate``: at depth 2, about the square root of the tasks merge the others'
-    summaries first.
+    Mergers of a level work side by side, as many as there are executors for them; the driver
+    merges what the last level leaves, alone.
     """
     by_byte = 1.0 / cluster.network + 1.0 / cluster.merge
-    if tasks * summary <= blocks._DRIVER_BYTES:
-        return tasks * summary * by_byte, 1
-    scale = max(2, math.ceil(math.sqrt(tasks)))
-    if tasks <= scale + tasks / scale:
-        return tasks * summary * by_byte, 1
-    merging = tasks // scale
-    # Mergers side by side, as many as there are machines for them.
-    waves = math.ceil(merging / cluster.executors)
-    first = waves * (tasks / merging) * summary * by_byte + merging / cluster.tasks_a_second
-    return first + merging * summary * by_byte, 2
+    counts = levels(tasks, tree_depth(tasks, int(summary)))
+    seconds = counts[-1] * summary * by_byte
+    for more, fewer in pairwise(counts):
+        waves = math.ceil(fewer / cluster.executors)
+        seconds += waves * (more / fewer) * summary * by_byte + fewer / cluster.tasks_a_second
+    return seconds, counts
 
 
 def round_seconds(rates: dict[str, float], load: Load, cluster: Cluster) -> dict[str, Any]:
@@ -73,7 +71,7 @@ def round_seconds(rates: dict[str, float], load: Load, cluster: Cluster) -> dict
         + later * rates["later row"]
     )
     summary = 8.0 * load.k * load.d
-    merging, depth = tree(tasks, summary, cluster)
+    merging, counts = tree(tasks, summary, cluster)
     broadcast = summary / cluster.network * math.ceil(math.log2(cluster.executors + 1))
     found = {
         "kernel_s": kernel,
@@ -85,9 +83,9 @@ def round_seconds(rates: dict[str, float], load: Load, cluster: Cluster) -> dict
     outside = found["scheduling_s"] + found["broadcast_s"] + found["aggregation_s"]
     total = sum(found.values())
     return {
-        **load._asdict(), "executors": cluster.executors, "tasks": tasks, "depth": depth, **found,
+        **load._asdict(), "executors": cluster.executors, "tasks": tasks, "levels": counts, **found,
         "round_s": total, "share_at_driver": outside / total,
-        "driver_bytes": summary * (math.ceil(math.sqrt(tasks)) if depth == 2 else tasks),
+        "driver_bytes": summary * counts[-1],
         "memory_share": 4.0 * load.n * load.d / cluster.executors / cluster.memory,
     }  # fmt: skip
 
@@ -109,6 +107,5 @@ def extrapolate(rates: dict[str, float]) -> dict[str, Any]:
         "assumptions": Cluster(0)._asdict(),
         "rounds": [round_seconds(rates, load, Cluster(e)) for load in LOADS for e in EXECUTORS],
         "loads": [load._asdict() for load in LOADS],
-        "driver_bytes": blocks._DRIVER_BYTES,
         "limits": [limit(rates, load) for load in LOADS],
     }

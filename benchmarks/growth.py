@@ -50,7 +50,7 @@ SWEEPS: dict[str, list[int]] = {
     "m": [1, 2, 4, 16, 64, 250, 1000],  # the base has 8
     "local_steps": [1, 2, 5, 10],
 }
-_MIXED = 10
+_MIXED = 16
 _MEMORY_POINTS = [
     Point(n=25_000, d=8, k=8),
     Point(n=200_000), Point(n=800_000), Point(n=800_000, m=2), Point(n=800_000, d=64, m=2),
@@ -72,8 +72,9 @@ def points(base: Point, names: list[str], largest: int) -> dict[Point, str]:
     if "mixed" in names:
         rng = np.random.default_rng(0)
         for _ in range(_MIXED):
-            inner = [rng.choice(values[1:-1]) for values in SWEEPS.values()]
-            found.setdefault(Point(min(int(inner[0]), largest), *map(int, inner[1:])), "mixed")
+            chosen = {name: int(rng.choice(values[1:])) for name, values in SWEEPS.items()}
+            chosen |= {"n": min(chosen["n"], largest), "m": min(chosen["m"], 64)}
+            found.setdefault(Point(**chosen), "mixed")
     return found
 
 

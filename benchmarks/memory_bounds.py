@@ -18,9 +18,9 @@ _BUFFERS = 64 * _MB
 FORMULAS = {
     "driver": "imports (230 MiB) + 32 MiB of summaries + at most 256 MiB of seeding's sample and "
     "candidates + 16 arrays of 8 K d bytes; nothing that grows with n",
-    "worker": "imports (180 MiB) + 64 MiB of buffers + two machines' rows (2 · 4 n d / m "
-    "bytes: one "
-    "at work, one being read) + 16 bytes a row of a machine (labels, bounds) + 16 arrays of 8 K d",
+    "worker": "imports (180 MiB) + 64 MiB of buffers + two machines' rows (2 · 4 n d / m bytes: "
+    "one at work, one being read) + 16 bytes a row of a machine (labels, bounds) + 16 arrays "
+    "of 8 K d",
     "jvm": "its heap (spark.driver.memory in local mode) + 700 MiB beside the heap",
     "storage": "4 n d bytes of float32 + 1 % and 64 KiB a machine; what does not fit goes to disk",
 }
@@ -35,6 +35,5 @@ def bounds(row: dict[str, Any]) -> dict[str, float]:
         "jvm": float(row["heap_bytes"] + _BESIDE_HEAP),
         "driver": _DRIVER_BASE + _SUMMARIES + _SEEDING + 16 * centers,
         "worker": _WORKER_BASE + _BUFFERS + 2 * 4 * rows * d + 16 * rows + 16 * centers,
-        "jvm": "its heap (spark.driver.memory in local mode) + 700 MiB beside the heap",
         "storage": 1.01 * 4 * n * d + 65536 * machines,
     }

@@ -15,7 +15,6 @@ import json
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,15 +121,22 @@ def size_of(row: Row) -> Size:
 
 
 def merged(rows: Iterable[Row]) -> list[Row]:
-    """Return one row a point: the median seconds of its repeats, phase by phase."""
+    """Return one row a point: the fastest of its repeats, phase by phase and round by round.
+
+    What else a machine does only ever adds time.
+    """
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         key = tuple(row[name] for name in (*_QUANTITIES, "cores"))
         groups.setdefault(key, []).append(row)
     found = []
     for group in groups.values():
-        seconds = {phase: median(row["seconds"][phase] for row in group) for phase in PHASES}
-        found.append({**group[0], "seconds": seconds})
+        seconds = {phase: min(row["seconds"][phase] for row in group) for phase in PHASES}
+        alike = [row["rounds"] for row in group if len(row["rounds"]) == len(group[0]["rounds"])]
+        rounds = [
+            [same[0][0], min(taken for _, taken in same)] for same in zip(*alike, strict=True)
+        ]
+        found.append({**group[0], "seconds": seconds, "rounds": rounds})
     return found
 
 
@@ -138,14 +144,30 @@ def fit_rates(rows: list[Row]) -> Rates:
     """Fit every phase's rates to measured fits."""
     rates: Rates = {}
     for phase, terms in _TERMS.items():
-        found = [terms(size_of(row)) for row in rows]
+        found, seconds = _observed(rows, phase, terms)
         names = list(found[0])
-        seconds = np.array([row["seconds"][phase] for row in rows])
         design = np.array([[item[name] for name in names] for item in found])
         scale = design.max(axis=0)
-        solved, _ = nnls(design / scale / seconds[:, None], np.ones(len(rows)))
+        solved, _ = nnls(design / scale / seconds[:, None], np.ones(len(seconds)))
         rates[phase] = dict(zip(names, (solved / scale).tolist(), strict=True))
     return rates
+
+
+def _observed(
+    rows: list[Row], phase: str, terms: Callable[[Size], dict[str, float]]
+) -> tuple[list[dict[str, float]], np.ndarray]:
+    """Return amounts of work and seconds: of every round, or of every other phase as a whole."""
+    sizes, seconds = [], []
+    for row in rows:
+        size = size_of(row)
+        if phase != "iterate":
+            sizes.append(size)
+            seconds.append(row["seconds"][phase])
+            continue
+        for steps, taken in row["rounds"]:
+            sizes.append(size._replace(rounds=1, steps=steps))
+            seconds.append(taken)
+    return [terms(size) for size in sizes], np.array(seconds)
 
 
 def predict(rates: Rates, size: Size) -> dict[str, float]:
@@ -176,10 +198,10 @@ def _total(row: Row) -> float:
 def split(rows: list[Row]) -> tuple[list[Row], list[Row]]:
     """Return the points to fit and the points held out.
 
-    Held out are those that differ from the base in all quantities, and every third point of a
-    sweep but not its ends: a model is for sizes between those measured.
+    Held out are every other of those that differ from the base in all quantities, and every
+    third point of a sweep but not its ends: a model is for sizes between those measured.
     """
-    held_out = [row for row in rows if row["sweep"] == "mixed"]
+    held_out = [row for row in rows if row["sweep"] == "mixed"][::2]
     for name in _QUANTITIES:
         sweep = sorted((row for row in rows if row["sweep"] == name), key=lambda row: row[name])
         held_out += sweep[1:-1:3]

@@ -9,6 +9,7 @@ from benchmarks.growth import log_slope, straight_line
 from benchmarks.memory_bounds import FORMULAS, bounds
 from benchmarks.model import TOLERANCE, merged
 from benchmarks.page_compare import table
+from localkmeans_spark.engine.merge_tree import DIRECT_BYTES, TREE_BYTES
 
 Row = dict[str, Any]
 
@@ -115,12 +116,13 @@ def clusters(model: Row | None) -> str:
     taken = found["assumptions"]
     parts = ("kernel_s", "transport_s", "scheduling_s", "broadcast_s", "aggregation_s", "round_s")
     lines = [
-        [f"{row['n']:.0e}", row["d"], row["k"], row["local_steps"], row["executors"], row["depth"],
-         *[row[part] for part in parts], row["share_at_driver"], row["driver_bytes"] / 1e6,
+        [f"{row['n']:.0e}", row["d"], row["k"], row["local_steps"], row["executors"],
+         len(row["levels"]), *[row[part] for part in parts], row["share_at_driver"], row["driver_bytes"] / 1e6,
          row["memory_share"]]
         for row in found["rounds"]
     ]  # fmt: skip
-    head = ["n", "d", "K", "L", "executors", "tree depth", "kernel", "transport", "scheduling",
+    head = ["n", "d", "K", "L", "executors", "levels of the tree", "kernel", "transport",
+            "scheduling",
             "broadcast", "aggregation", "round, s", "share outside the executors",
             "sums at the driver, MB", "rows / memory"]  # fmt: skip
     limits = "".join(_limit(row, load) for row, load in zip(
@@ -141,10 +143,9 @@ def clusters(model: Row | None) -> str:
         + "\nWhat the code does before that: L local steps share one exchange; a task holds "
         "several "
         "machines, three tasks a core at most; when all sums together pass "
-        f"{found['driver_bytes'] / 2**20:.0f} MB they are merged through a tree of depth 2, "
-        "so that "
-        "the driver gets about the square root of the tasks' sums; `engine.limits` refuses centers "
-        "that the driver could not hold before the data is read.\n"
+        f"{DIRECT_BYTES >> 20} MB they are merged through a tree, as deep as leaves the driver at "
+        f"most {TREE_BYTES >> 20} MB (`engine.merge_tree`); `engine.limits` refuses centers that "
+        "the driver could not hold before the data is read.\n"
     )
 
 

@@ -46,12 +46,16 @@ def _rows():
     rates["iterate"] = {"job": 0.1, "product": 1e-10, "later product": 2e-11}
     for n, d, k, m in itertools.product((1e4, 1e5, 1e6), (8, 64), (8, 128), (2, 8)):
         row = {"n": n, "d": d, "k": k, "m": m, "machines": m, "local_steps": 5, "cores": 2}
-        row |= {"rounds": [[5, 0.0], [5, 0.0]], "seeding_passes": 1, "sweep": "base"}
+        row |= {"rounds": [[5, 0.0], [1, 0.0]], "seeding_passes": 1, "sweep": "base"}
         amounts = {phase: terms(model.size_of(row)) for phase, terms in model._TERMS.items()}
         seconds = {
             phase: 0.05 + sum(rate * amounts[phase][name] for name, rate in rates[phase].items())
             for phase in model.PHASES
         }
+        for one in row["rounds"]:
+            amounts = model._iterate(model.size_of(row)._replace(rounds=1, steps=one[0]))
+            rate = rates["iterate"]
+            one[1] = 0.025 + sum(rate[name] * amounts[name] for name in rate)
         yield {**row, "seconds": seconds}
 
 
@@ -70,9 +74,9 @@ def test_ends_of_a_sweep_are_never_held_out():
 
 def test_tree_is_taken_when_sums_are_many_and_spares_the_driver():
     cluster = clusters.Cluster(executors=100)
-    assert clusters.tree(12, 1e3, cluster)[1] == 1
-    seconds, depth = clusters.tree(1200, 1e6, cluster)
-    assert depth == 2
+    assert clusters.tree(12, 1e3, cluster)[1] == [12]
+    seconds, counts = clusters.tree(1200, 1e6, cluster)
+    assert counts[0] == 1200 and counts[-1] < 40
     assert seconds < 1200 * 1e6 * (1 / cluster.network + 1 / cluster.merge)
 
 
