@@ -50,7 +50,7 @@ SWEEPS: dict[str, list[int]] = {
     "m": [1, 2, 4, 16, 64, 250, 1000],  # the base has 8
     "local_steps": [1, 2, 5, 10],
 }
-_MIXED = 16
+_MIXED, _WARM_UP = 16, 8
 _MEMORY_POINTS = [
     Point(n=25_000, d=8, k=8),
     Point(n=200_000), Point(n=800_000), Point(n=800_000, m=2), Point(n=800_000, d=64, m=2),
@@ -99,20 +99,22 @@ def fit(spark: Any, path: Path, point: Point, seed: int) -> dict[str, Any]:
 
 
 def measure(options: argparse.Namespace) -> None:
-    """Measure all points in one session, round after round."""
+    """Measure all points in one session, in another order every time."""
     chosen = points(Point(*options.base), options.sweeps.split(","), options.largest)
+    rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder, session(options) as spark:
         warm = Path(folder) / "warm-up"
-        write_mixture(warm, 20_000, 8, 8, files=2, noise=_NOISE)
-        for _ in range(3):
-            fit(spark, warm, Point(20_000, 8, 8), 0)
-        for i, (point, sweep) in enumerate(chosen.items()):
-            path = Path(folder) / f"{point.n}-{point.d}"
-            if not path.exists():
-                write_mixture(path, point.n, point.d, 64, files=8, noise=_NOISE)
-            for seed in range(options.repeats):
+        write_mixture(warm, 100_000, 16, 16, files=8, noise=_NOISE)
+        for _ in range(_WARM_UP):
+            fit(spark, warm, Point(100_000, 16, 16), 0)
+        for seed in range(options.repeats):
+            order = rng.permutation(np.array(list(chosen)))
+            for i, point in enumerate(Point(*map(int, values)) for values in order):
+                path = Path(folder) / f"{point.n}-{point.d}"
+                if not path.exists():
+                    write_mixture(path, point.n, point.d, 64, files=8, noise=_NOISE)
                 found = fit(spark, path, point, seed)
-                row = {"kind": "time", "sweep": sweep, **found, "cores": options.cores}
+                row = {"kind": "time", "sweep": chosen[point], **found, "cores": options.cores}
                 _keep(options.json, row)
                 print(f"{i + 1}/{len(chosen)} {point} {found['seconds']['total']:.2f} s",
                       file=sys.stderr)  # fmt: skip

@@ -34,6 +34,11 @@ def bounds(row: dict[str, Any]) -> dict[str, float]:
     return {
         "jvm": float(row["heap_bytes"] + _BESIDE_HEAP),
         "driver": _DRIVER_BASE + _SUMMARIES + _SEEDING + 16 * centers,
-        "worker": _WORKER_BASE + _BUFFERS + 2 * 4 * rows * d + 16 * rows + 16 * centers,
+        "worker": _WORKER_BASE
+        + _BUFFERS
+        + 2 * 4 * rows * d
+        + 16 * rows
+        + 16 * centers
+        + 16.0 * k * k,
         "storage": 1.01 * 4 * n * d + 65536 * machines,
     }

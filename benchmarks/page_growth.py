@@ -117,13 +117,12 @@ def clusters(model: Row | None) -> str:
     parts = ("kernel_s", "transport_s", "scheduling_s", "broadcast_s", "aggregation_s", "round_s")
     lines = [
         [f"{row['n']:.0e}", row["d"], row["k"], row["local_steps"], row["executors"],
-         len(row["levels"]), *[row[part] for part in parts], row["share_at_driver"], row["driver_bytes"] / 1e6,
-         row["memory_share"]]
+         len(row["levels"]), *[row[part] for part in parts], row["share_at_driver"],
+         row["driver_bytes"] / 1e6, row["memory_share"]]
         for row in found["rounds"]
     ]  # fmt: skip
     head = ["n", "d", "K", "L", "executors", "levels of the tree", "kernel", "transport",
-            "scheduling",
-            "broadcast", "aggregation", "round, s", "share outside the executors",
+            "scheduling", "broadcast", "aggregation", "round, s", "share outside the executors",
             "sums at the driver, MB", "rows / memory"]  # fmt: skip
     limits = "".join(_limit(row, load) for row, load in zip(
         found["limits"], found["loads"], strict=True))  # fmt: skip
