@@ -20,7 +20,7 @@ FORMULAS = {
     "candidates + 16 arrays of 8 K d bytes; nothing that grows with n",
     "worker": "imports (180 MiB) + 64 MiB of buffers + two machines' rows (2 · 4 n d / m bytes: "
     "one at work, one being read) + 16 bytes a row of a machine (labels, bounds) + 16 arrays "
-    "of 8 K d",
+    "of 8 K d bytes + 2 of 8 K² (gaps between centers)",
     "jvm": "its heap (spark.driver.memory in local mode) + 700 MiB beside the heap",
     "storage": "4 n d bytes of float32 + 1 % and 64 KiB a machine; what does not fit goes to disk",
 }
