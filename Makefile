@@ -17,7 +17,7 @@ PAPER := build/paper
 PAPER_DATA ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo paper paper-quick test check zip clean
+.PHONY: help setup demo paper paper-quick test check bench-quick bench zip clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,32 @@ check: $(READY)  ## lint, format, types, import contract
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench-quick: $(READY)  ## ratios against MLlib and scikit-learn, under 5 minutes; kept in the page
+	$(BIN)/python -m benchmarks.compare --n 200000 --d 64 --k 64 --peers mllib,sklearn --repeats 2 \
+	  --json benchmarks/results/quick.json
+	$(BIN)/python -m benchmarks.page
+
+# Rows, features, clusters, noise: the last is a mixture as blurred as word vectors.
+BENCH_SIZES ?= 400000,64,64,1 2000000,64,100,1 1000000,128,1000,1 200000,784,10,1 \
+  10000000,16,20,1 400000,50,100,3
+
+bench: $(READY)  ## every figure of docs/BENCHMARKS.md; takes hours
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[benchmarks]'
+	for size in $(BENCH_SIZES); do \
+	  set -- $$(echo $$size | tr , ' '); \
+	  $(BIN)/python -m benchmarks.compare --n $$1 --d $$2 --k $$3 --noise $$4 \
+	    --json benchmarks/results/compare-$$1-$$2-$$3.json || exit 1; done
+	$(BIN)/python -m benchmarks.compare --n 2000000 --d 64 --k 100 --given-centers \
+	  --peers sklearn,dask-ml,faiss --json benchmarks/results/compare-2000000-64-100.json
+	$(BIN)/python -m benchmarks.transform --json benchmarks/results/transform.json
+	$(BIN)/python -m benchmarks.phases --sizes 400000,64,64 2000000,64,100 200000,784,10 \
+	  --json benchmarks/results/phases.json
+	$(BIN)/python -m benchmarks.growth --json benchmarks/results/growth.json
+	$(BIN)/python -m benchmarks.growth --memory --json benchmarks/results/growth.json
+	$(BIN)/python -m benchmarks.model --json benchmarks/results/model.json
+	$(BIN)/python -m benchmarks.local_steps --json benchmarks/results/local-steps.json
+	$(BIN)/python -m benchmarks.page
 
 zip:  ## build dist/localkmeans_spark.zip for spark-submit --py-files
 	$(PYTHON) jobs/build_zip.py dist/localkmeans_spark.zip

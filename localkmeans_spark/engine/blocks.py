@@ -25,6 +25,7 @@ from localkmeans_spark.engine.machine import (
     Worker,
     run_machines,
 )
+from localkmeans_spark.engine.merge_tree import tree_depth
 from localkmeans_spark.engine.transport import BlockSerializer
 
 _BATCH_LOCK = threading.Lock()
@@ -39,8 +40,6 @@ _ROWS_IF_SPARSE = 256
 _TASKS_PER_CORE = 3
 # Payloads up to this size travel with the task's code, once a task; larger ones once an executor.
 _ENCLOSED_BYTES = 128 << 10
-# Partial sums the driver may hold at once before the merging goes through a tree.
-_DRIVER_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class Blocks:
             Tasks that sent a summary.
         """
         n_tasks = self.tasks.getNumPartitions()
-        depth = 1 if n_tasks * summary_bytes <= _DRIVER_BYTES else 2
+        depth = tree_depth(n_tasks, summary_bytes)
         return _run(self.tasks, worker, payload, merge, description, depth), n_tasks
 
 
