@@ -6,8 +6,9 @@ import numpy as np
 from pyspark import SparkContext
 
 from localkmeans_spark.paper.mixture import balanced_sizes, generator
+from localkmeans_spark.paper.runs import Run
 from localkmeans_spark.paper.settings import Method, Outcome
-from localkmeans_spark.paper.trials import Run, Trials, array_trials
+from localkmeans_spark.paper.trials import Trials, array_trials
 
 _TRACE_BYTES = 256 << 20
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from localkmeans_spark.paper import quantities as q
-from localkmeans_spark.paper.trials import Trace
+from localkmeans_spark.paper.runs import Trace
 
 
 def curve_quantities(

@@ -15,7 +15,8 @@ from localkmeans_spark.paper.mixture import (
     orthonormal_centers,
 )
 from localkmeans_spark.paper.quantities import snr_two
-from localkmeans_spark.paper.trials import Run, Trace, mixture_trials
+from localkmeans_spark.paper.runs import Run, Trace
+from localkmeans_spark.paper.trials import mixture_trials
 
 PLUS_PLUS, PERTURBED = "LocalKMeans++", "perturbed"
 HALF = -1

@@ -8,69 +8,24 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from pyspark import RDD, SparkContext, StorageLevel
 
 from localkmeans_spark.kernel.draws import weighted_indices
 from localkmeans_spark.kernel.exact_sum import grid_for
-from localkmeans_spark.kernel.lloyd import means_or_kept
-from localkmeans_spark.paper import machines
-from localkmeans_spark.paper.machines import DatasetInfo, Leg, LegPart, PlacedRows
+from localkmeans_spark.paper import passes
+from localkmeans_spark.paper.legs import Leg, LegOrder, merge_parts, walk
 from localkmeans_spark.paper.mixture import Mixture, generator
-
-
-class Run(NamedTuple):
-    """One run of Algorithm 1.
-
-    Attributes
-    ----------
-    dataset : int
-    centers : ndarray of shape (K, d)
-        Initial centers, the same on every machine.
-    local_steps : int or None
-        L; None for Lloyd's without aggregation.
-    by_size : bool
-        False exchanges the plain mean over machines instead of the size-weighted one.
-    """
-
-    dataset: int
-    centers: np.ndarray
-    local_steps: int | None
-    by_size: bool = True
-
-
-@dataclass(frozen=True)
-class Trace:
-    """One run at every step t = 1, ..., T (first axis; t as in Algorithm 1).
-
-    Attributes
-    ----------
-    counts : ndarray of shape (T, m, K, K), int32
-        Confusion counts of the labels z^(t): true cluster by label. Entry 0 is z^(1), the
-        assignment by the initial centers.
-    centers : ndarray of shape (T, K, d)
-        Virtual iterate: what an exchange at t would give.
-    plain_means : ndarray of shape (T, K, d)
-        The plain mean over machines of their centers.
-    inertia : ndarray of shape (T, m)
-        Squared distances of every machine's rows to its own centers that labelled them.
-    deviation : ndarray of shape (T,)
-        Delta: mean over machines of the squared distance to the virtual iterate.
-    sq_to_truth : ndarray of shape (T, m, K, K)
-        Squared distances of local to true centers; (T, m, 0, 0) without true centers.
-    exchanges : list of int
-        The t at which machines exchanged centers, 0 included.
-    """
-
-    counts: np.ndarray
-    centers: np.ndarray
-    plain_means: np.ndarray
-    inertia: np.ndarray
-    deviation: np.ndarray
-    sq_to_truth: np.ndarray
-    exchanges: list[int]
+from localkmeans_spark.paper.placed import (
+    DatasetInfo,
+    PlacedRows,
+    describe,
+    merge_infos,
+    run_on,
+)
+from localkmeans_spark.paper.runs import Run, Trace, Walk
 
 
 @dataclass(frozen=True)
@@ -113,8 +68,8 @@ class Trials:
         centers = [np.empty((0, self.infos[dataset].n_features)) for dataset in states]
         for number in range(k):
             wanted = _by_dataset(states, centers)
-            order = machines.DrawOrder(wanted, candidates, power, seed, number)
-            found = self._run(machines.draw, order, operator.add, f"center {number + 1}")
+            order = passes.DrawOrder(wanted, candidates, power, seed, number)
+            found = self._run(passes.draw, order, operator.add, f"center {number + 1}")
             options = _choose(found, len(states), candidates, seed, number)
             best = np.zeros(len(states), dtype=int)
             if candidates > 1:
@@ -141,8 +96,8 @@ class Trials:
 
     def objectives(self, wanted: dict[int, dict[Any, np.ndarray]]) -> dict[Any, float]:
         """Return the K-means objective of sets of centers given by data set, then by name."""
-        order = machines.CostOrder(wanted)
-        found = self._run(machines.costs, order, machines.merge_costs, "objectives")
+        order = passes.CostOrder(wanted)
+        found = self._run(passes.costs, order, passes.merge_costs, "objectives")
         return {name: math.fsum(by_machine.values()) for name, by_machine in found.items()}
 
     def trace(self, runs: Sequence[Run], n_steps: int) -> list[Trace]:
@@ -158,24 +113,22 @@ class Trials:
         -------
         list of Trace
         """
-        walks = [_Walk(run, self.infos[run.dataset], n_steps) for run in runs]
+        walks = [Walk(run, self.infos[run.dataset], n_steps) for run in runs]
         grids = {
             dataset: float(grid_for(np.array(4.0 * info.n_rows * info.largest)))
             for dataset, info in self.infos.items()
         }
         number = 0
-        while legs := {i: leg for i, walk in enumerate(walks) if (leg := walk.next_leg())}:
+        while legs := {i: leg for i, one in enumerate(walks) if (leg := one.next_leg())}:
             number += 1
             wanted: dict[int, dict[int, Leg]] = {}
             for i, leg in legs.items():
                 wanted.setdefault(runs[i].dataset, {})[i] = leg
-            order = machines.LegOrder(wanted, self.truth, grids)
-            found = self._run(
-                machines.walk, order, machines.merge_parts, f"leg {number} of {len(legs)} runs"
-            )
+            order = LegOrder(wanted, self.truth, grids)
+            found = self._run(walk, order, merge_parts, f"leg {number} of {len(legs)} runs")
             for i in legs:
                 walks[i].absorb(found[i])
-        return [walk.finish() for walk in walks]
+        return [one.finish() for one in walks]
 
     def _run(self, worker: Callable, payload: Any, merge: Callable, description: str) -> Any:
         return _job(self.placed, worker, payload, merge, description)
@@ -186,9 +139,9 @@ def _job(rdd: RDD, worker: Callable, payload: Any, merge: Callable, description:
     context.setJobDescription(f"LocalKMeans experiment: {description}")
     broadcast = context.broadcast(payload)
     try:
-        run_on = partial(machines.run_on, worker=worker, payload=broadcast, merge=merge)
+        on_task = partial(run_on, worker=worker, payload=broadcast, merge=merge)
         add = partial(_merge_optional, merge=merge)
-        return rdd.mapPartitions(run_on).treeAggregate(None, add, add)
+        return rdd.mapPartitions(on_task).treeAggregate(None, add, add)
     finally:
         broadcast.destroy()
         context.setJobDescription("")
@@ -208,10 +161,10 @@ def _by_dataset(states: Sequence[int], centers: list[np.ndarray]) -> dict[int, d
 
 
 def _choose(
-    found: list[machines.Drawn], n_states: int, candidates: int, seed: int, number: int
+    found: list[passes.Drawn], n_states: int, candidates: int, seed: int, number: int
 ) -> list[np.ndarray]:
     """Choose machines with probability E_i / sum E, and take the rows they drew."""
-    by_state: list[list[machines.Drawn]] = [[] for _ in range(n_states)]
+    by_state: list[list[passes.Drawn]] = [[] for _ in range(n_states)]
     for item in sorted(found, key=lambda item: item.machine):
         by_state[item.state].append(item)
     options = []
@@ -224,68 +177,6 @@ def _choose(
         rows = [drawn[machine].rows[place] for place, machine in enumerate(picked)]
         options.append(np.array(rows))
     return options
-
-
-class _Walk:
-    """The driver's side of one run (Algorithm 1, Server)."""
-
-    def __init__(self, run: Run, info: DatasetInfo, n_steps: int) -> None:
-        self._run, self._info, self._n_steps = run, info, n_steps
-        self._centers = run.centers
-        self._parts: list[dict[str, np.ndarray]] = []
-        self._exchanges: list[int] = []
-        self._t = 0
-
-    def next_leg(self) -> Leg | None:
-        left = self._n_steps - self._t
-        steps = min(self._run.local_steps or left, left)
-        return Leg(self._centers, steps) if left else None
-
-    def absorb(self, part: LegPart) -> None:
-        """Note a leg; form the next exchange's centers, or repeat a leg that changed nothing."""
-        began, steps = self._centers, len(part.sizes)
-        measured = self._measure(part)
-        self._note(measured, steps)
-        self._centers = measured["centers"][-1]
-        if np.array_equal(self._centers, began):
-            while self._t < self._n_steps:  # every further leg repeats this one
-                left = min(steps, self._n_steps - self._t)
-                self._note({name: value[:left] for name, value in measured.items()}, left)
-
-    def _note(self, measured: dict[str, np.ndarray], steps: int) -> None:
-        self._exchanges.append(self._t)
-        self._parts.append(measured)
-        self._t += steps
-
-    def _measure(self, part: LegPart) -> dict[str, np.ndarray]:
-        """Turn a leg's sums into virtual iterates and the machines' deviation from them."""
-        order = np.argsort(part.machines)
-        m = len(order)
-        plain = self._centers + part.moved / m
-        virtual = plain
-        if self._run.by_size:
-            # A cluster empty everywhere keeps the center of the last exchange.
-            steps = zip(part.sums, part.sizes, strict=True)
-            virtual = np.stack([means_or_kept(*step, self._centers) for step in steps])
-        shift = virtual - self._centers
-        # With v virtual and c the leg's start, mean_i |theta_i - v|^2 =
-        # mean_i |theta_i - c|^2 - 2 (v - c).mean_i(theta_i - c) + |v - c|^2
-        cross = np.einsum("tkd,tkd->t", shift, part.moved) / m
-        deviation = part.sq_moved.mean(axis=1) - 2.0 * cross + np.einsum("tkd,tkd->t", shift, shift)
-        return {
-            "counts": part.counts[:, order],
-            "centers": virtual,
-            "plain_means": plain,
-            "inertia": part.inertia[:, order],
-            "deviation": np.maximum(deviation, 0.0),
-            "sq_to_truth": part.sq_to_truth[:, order],
-        }
-
-    def finish(self) -> Trace:
-        joined = {
-            name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]
-        }
-        return Trace(exchanges=self._exchanges, **joined)
 
 
 @contextmanager
@@ -344,7 +235,7 @@ def open_trials(placed: RDD, truth: dict[int, np.ndarray]) -> Iterator[Trials]:
     """Cache an RDD of machines for the block."""
     placed = placed.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        infos = _job(placed, machines.describe, None, machines.merge_infos, "making the rows")
+        infos = _job(placed, describe, None, merge_infos, "making the rows")
         yield Trials(placed, infos, truth)
     finally:
         placed.unpersist()

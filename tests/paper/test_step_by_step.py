@@ -13,8 +13,10 @@ import pytest
 from localkmeans_spark import LocalKMeans
 from localkmeans_spark.kernel.lloyd import means_or_kept
 from localkmeans_spark.kernel.nearest import Scorer
-from localkmeans_spark.paper.machines import Leg, PlacedRows, walk_leg
-from localkmeans_spark.paper.trials import Run, array_trials
+from localkmeans_spark.paper.legs import Leg, walk_leg
+from localkmeans_spark.paper.placed import PlacedRows
+from localkmeans_spark.paper.runs import Run
+from localkmeans_spark.paper.trials import array_trials
 
 POINTS = np.array([
     [(-1, 4), (-1, -1), (10, 4), (7, 3), (9, 5), (11, 0), (1, 2), (8, -1)],

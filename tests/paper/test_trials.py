@@ -9,7 +9,8 @@ from localkmeans_spark import LocalKMeans
 from localkmeans_spark.paper import mixture as mx
 from localkmeans_spark.paper import quantities as q
 from localkmeans_spark.paper.curves import clusters_lost, curve_quantities
-from localkmeans_spark.paper.trials import Run, mixture_trials
+from localkmeans_spark.paper.runs import Run
+from localkmeans_spark.paper.trials import mixture_trials
 
 
 def _mixture(trial, sigma=0.4, m=3):

@@ -1,20 +1,16 @@
 """What a machine of an experiment does: a leg of local steps, measured at every step.
 
-A machine sends counts, sums and distances of centers, never labels or rows (except the one row it
-draws while centers are being seeded). All functions run on executors.
+A machine sends counts, sums and distances of centers, never labels or rows. All functions run on
+executors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from pyspark import Broadcast
-from threadpoolctl import threadpool_limits
 
-from localkmeans_spark.kernel.draws import sq_distances_to_nearest, weighted_indices
 from localkmeans_spark.kernel.exact_sum import to_grid
 from localkmeans_spark.kernel.lloyd import (
     Block,
@@ -23,43 +19,8 @@ from localkmeans_spark.kernel.lloyd import (
     means_or_kept,
 )
 from localkmeans_spark.kernel.nearest import Scorer
-from localkmeans_spark.paper.mixture import generator
+from localkmeans_spark.paper.placed import PlacedRows
 from localkmeans_spark.paper.quantities import sq_distances_between
-
-
-@dataclass(frozen=True)
-class PlacedRows:
-    """The rows of one machine in one data set, as cached.
-
-    Attributes
-    ----------
-    dataset : int
-        Trials with data of their own are data sets of their own.
-    machine : int
-    x : ndarray of shape (n, d), float32 or float64
-    labels : ndarray of shape (n,), int32
-        True clusters, 0..K-1; only for counting.
-    """
-
-    dataset: int
-    machine: int
-    x: np.ndarray
-    labels: np.ndarray
-
-    @property
-    def sum_sq(self) -> float:
-        """Sum of squared norms."""
-        wide = self.x.astype(np.float64, copy=False)
-        return float(np.einsum("nd,nd->", wide, wide))
-
-
-class DatasetInfo(NamedTuple):
-    """Rows, columns, largest absolute value and machines of a data set."""
-
-    n_rows: int
-    n_features: int
-    largest: float
-    machines: tuple[int, ...]
 
 
 class Leg(NamedTuple):
@@ -205,114 +166,3 @@ def walk_leg(
         sq_moved=sq_moved,
         sq_to_truth=sq_to_truth,
     )
-
-
-class DrawOrder(NamedTuple):
-    """One draw of Algorithm 2 for several states at once.
-
-    Attributes
-    ----------
-    centers : dict of int to dict of int to ndarray of shape (c, d)
-        Centers so far, by data set, then by state.
-    candidates : int
-        Rows every machine draws.
-    power : int
-        2 weighs by squared distance, 1 by distance.
-    seed, number : int
-        Number of the draw.
-    """
-
-    centers: dict[int, dict[int, np.ndarray]]
-    candidates: int
-    power: int
-    seed: int
-    number: int
-
-
-class Drawn(NamedTuple):
-    """E_i and the rows one machine drew for one state."""
-
-    state: int
-    machine: int
-    potential: float
-    rows: np.ndarray
-
-
-def draw(rows: PlacedRows, order: DrawOrder) -> list[Drawn]:
-    """Draw rows with probability E_ij / E_i (Algorithm 2, inside the machine)."""
-    drawn = []
-    for state, centers in order.centers.get(rows.dataset, {}).items():
-        rng = generator(order.seed, order.number, state, rows.machine)
-        mass = np.ones(len(rows.x))
-        if len(centers):
-            mass = sq_distances_to_nearest(rows.x, centers) ** (order.power / 2)
-        potential = float(mass.sum())
-        chosen = np.empty(0, dtype=np.int64)
-        if potential > 0:
-            chosen = weighted_indices(mass, order.candidates, rng)
-        drawn.append(Drawn(state, rows.machine, potential, rows.x[chosen].astype(np.float64)))
-    return drawn
-
-
-class CostOrder(NamedTuple):
-    """Sets of centers whose objective is wanted, by data set, then by name."""
-
-    centers: dict[int, dict[Any, np.ndarray]]
-
-
-def costs(rows: PlacedRows, order: CostOrder) -> dict[Any, dict[int, float]]:
-    """Return the objective on this machine of every set of centers: by name, then machine."""
-    wanted = order.centers.get(rows.dataset, {})
-    return {
-        name: {rows.machine: float(sq_distances_to_nearest(rows.x, centers).sum())}
-        for name, centers in wanted.items()
-    }
-
-
-def merge_costs(
-    left: dict[Any, dict[int, float]], right: dict[Any, dict[int, float]]
-) -> dict[Any, dict[int, float]]:
-    """Line up the machines' objectives."""
-    merged = dict(left)
-    for name, by_machine in right.items():
-        merged[name] = {**merged.get(name, {}), **by_machine}
-    return merged
-
-
-def describe(rows: PlacedRows, _: None) -> dict[int, DatasetInfo]:
-    """Return what the driver must know of a data set."""
-    n_rows, n_features = rows.x.shape
-    largest = float(np.abs(rows.x).max(initial=0.0))
-    return {rows.dataset: DatasetInfo(n_rows, n_features, largest, (rows.machine,))}
-
-
-def merge_infos(
-    left: dict[int, DatasetInfo], right: dict[int, DatasetInfo]
-) -> dict[int, DatasetInfo]:
-    """Merge the descriptions of two groups of machines."""
-    merged = {**left, **right}
-    for dataset in left.keys() & right.keys():
-        a, b = left[dataset], right[dataset]
-        merged[dataset] = DatasetInfo(
-            a.n_rows + b.n_rows,
-            a.n_features,
-            max(a.largest, b.largest),
-            a.machines + b.machines,
-        )
-    return merged
-
-
-def run_on(
-    placed: Iterable[PlacedRows],
-    worker: Callable[[PlacedRows, Any], Any],
-    payload: Broadcast,
-    merge: Callable[[Any, Any], Any],
-) -> Iterator[Any]:
-    """Run a worker on every machine of a task and merge what they return."""
-    merged = None
-    with threadpool_limits(limits=1, user_api="blas"):
-        for rows in placed:
-            found = worker(rows, payload.value)
-            merged = found if merged is None else merge(merged, found)
-    if merged is not None:
-        yield merged
