@@ -10,9 +10,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
-Found = dict[str, dict[str, pd.DataFrame]]
+from jobs.paper_numbers import Found, Mean, above, apart, errors, mean_of, paired, same
+
 HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds partly", "does not hold", "not run"
 
 LOW, HIGH, ALONE, HALF = "1a", "1b", "no aggregation", "L = T/2"
@@ -25,47 +25,6 @@ class Verdict(NamedTuple):
     evidence: str
 
 
-class Mean(NamedTuple):
-    """A mean over trials and its standard error."""
-
-    mean: float
-    se: float
-
-    def __str__(self) -> str:
-        return f"{self.mean:.4f} ± {self.se:.4f}"
-
-
-def mean_of(values: np.ndarray) -> Mean:
-    """Return the mean and its standard error."""
-    n = len(values)
-    return Mean(float(values.mean()), float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0)
-
-
-def errors(
-    found: Found, figure: str, method: str, t: int | None = None, line: str = "",
-    column: str = "A",
-) -> np.ndarray:  # fmt: skip
-    """Return A of every trial at step t (None: the last), in the order of the trials."""
-    table = found[figure]["trials"]
-    mine = table[(table["method"] == method) & (table["line"].fillna("") == line)]
-    step = mine["t"].max() if t is None else t
-    return mine[mine["t"] == step].sort_values("trial")[column].to_numpy()
-
-
-def _paired(left: np.ndarray, right: np.ndarray) -> Mean:
-    """Mean difference over trials that share data and initial centers."""
-    return mean_of(left - right)
-
-
-def _above(difference: Mean) -> bool:
-    return difference.mean > 2.0 * difference.se
-
-
-def _same(difference: Mean, margin: float = 0.005) -> bool:
-    """Within two standard errors, or smaller than half a point in a hundred rows."""
-    return abs(difference.mean) <= max(2.0 * difference.se, margin)
-
-
 def _share(parts: list[bool]) -> str:
     return HOLDS if all(parts) else PARTLY if any(parts) else FAILS
 
@@ -73,8 +32,8 @@ def _share(parts: list[bool]) -> str:
 def claim_1(found: Found) -> Verdict:
     """Above centralized by two standard errors, and more than twice as high."""
     alone, central = errors(found, LOW, ALONE), errors(found, LOW, "L = 1")
-    gap = _paired(alone, central)
-    ok = _above(gap) and alone.mean() > 2 * central.mean()
+    gap = paired(alone, central)
+    ok = above(gap) and alone.mean() > 2 * central.mean()
     return Verdict(
         HOLDS if ok else FAILS,
         f"final A {mean_of(alone)} without aggregation (one matching for all machines), "
@@ -94,12 +53,12 @@ def claim_2(found: Found) -> Verdict:
     parts, words = [], []
     for figure in (LOW, HIGH):
         early = {steps: errors(found, figure, f"L = {steps}", 5) for steps in (1, 2, 3)}
-        slower = all(_above(_paired(early[s + 1], early[s])) for s in (1, 2))
+        slower = all(above(paired(early[s + 1], early[s])) for s in (1, 2))
         ends = {
-            steps: _paired(errors(found, figure, f"L = {steps}"), errors(found, figure, "L = 1"))
+            steps: paired(errors(found, figure, f"L = {steps}"), errors(found, figure, "L = 1"))
             for steps in (2, 3)
         }
-        parts += [slower, *(_same(end) for end in ends.values())]
+        parts += [slower, *(same(end) for end in ends.values())]
         words.append(
             f"r = {_r(found, figure)}: A at t = 5 "
             + ", ".join(f"{early[s].mean():.3f} (L = {s})" for s in early)
@@ -124,9 +83,9 @@ def claim_3(found: Found) -> Verdict:
         exchange = _last_step(found, figure) // 2
         before = errors(found, figure, HALF, exchange)
         after = errors(found, figure, HALF, exchange + 1)
-        drop = _paired(before, after)
-        end = _paired(errors(found, figure, HALF), errors(found, figure, "L = 1"))
-        parts += [_above(drop) and drop.mean > 0.2 * before.mean(), _same(end)]
+        drop = paired(before, after)
+        end = paired(errors(found, figure, HALF), errors(found, figure, "L = 1"))
+        parts += [above(drop) and drop.mean > 0.2 * before.mean(), same(end)]
         words.append(
             f"r = {_r(found, figure)}: A falls from {before.mean():.3f} to {after.mean():.3f} "
             f"at the second exchange; final A minus centralized {end}"
@@ -137,7 +96,7 @@ def claim_3(found: Found) -> Verdict:
 def claim_4(found: Found) -> Verdict:
     """Final A without aggregation below 0.2, and above centralized by two standard errors."""
     alone, central = errors(found, HIGH, ALONE), errors(found, HIGH, "L = 1")
-    worse, acceptable = _above(_paired(alone, central)), alone.mean() < 0.2
+    worse, acceptable = above(paired(alone, central)), alone.mean() < 0.2
     return Verdict(
         _share([acceptable, worse]),
         f"final A {mean_of(alone)} without aggregation, {mean_of(central)} centralized. "
@@ -181,14 +140,8 @@ def claim_6(found: Found) -> Verdict:
 
 def _falls(series: list[np.ndarray]) -> bool:
     return series[-1].mean() < series[0].mean() and not any(
-        _above(_apart(later, earlier)) for earlier, later in pairwise(series)
+        above(apart(later, earlier)) for earlier, later in pairwise(series)
     )
-
-
-def _apart(left: np.ndarray, right: np.ndarray) -> Mean:
-    """Difference of two means over independent trials."""
-    a, b = mean_of(left), mean_of(right)
-    return Mean(a.mean - b.mean, float(np.hypot(a.se, b.se)))
 
 
 def claim_7(found: Found) -> Verdict:
@@ -199,14 +152,25 @@ def claim_7(found: Found) -> Verdict:
 
 def claim_8(found: Found) -> Verdict:
     """With m = 10 and 20 A ends alike (2 se) below 0.2; the largest m ends above 0.3."""
-    weighted, plain = _lines(found, "4c"), _lines(found, "4c", "L = 3, plain mean")
-    names = list(weighted)
-    words, parts = [], {}
-    for name, ends in (("size-weighted mean", weighted), ("plain mean", plain)):
-        few = _same(_apart(ends[names[0]], ends[names[1]]))
-        parts[name] = [few, ends[names[-1]].mean() > 0.3]
-        words.append(f"{name} ({_share(parts[name])}): {_list(ends)}")
-    return Verdict(_share(parts["size-weighted mean"]), "Final A, " + "; ".join(words) + ".")
+    by_size, plain = many_machines(found)
+    words = "; ".join(
+        f"{name} ({verdict}): {_list(_lines(found, '4c', method))}"
+        for name, verdict, method in (
+            ("size-weighted mean", by_size, "L = 3"),
+            ("plain mean", plain, "L = 3, plain mean"),
+        )
+    )
+    return Verdict(by_size, f"Final A, {words}.")
+
+
+def many_machines(found: Found) -> tuple[str, str]:
+    """Judge claim 8 with the size-weighted mean, and with the plain mean."""
+    judged = []
+    for method in ("L = 3", "L = 3, plain mean"):
+        first, second, *_, last = _lines(found, "4c", method).values()
+        low = max(first.mean(), second.mean()) < 0.2
+        judged.append(_share([low and same(apart(first, second)), last.mean() > 0.3]))
+    return judged[0], judged[1]
 
 
 def claim_9(found: Found) -> Verdict:
@@ -220,19 +184,21 @@ def claim_9(found: Found) -> Verdict:
         }
         means = {method: mean_of(values) for method, values in ends.items()}
         aggregated = {method: v for method, v in means.items() if method != ALONE}
-        worst = max(means, key=lambda method: means[method].mean) == ALONE
+        worst, more = max(means, key=lambda method: means[method].mean) == ALONE, ""
         best = min(aggregated, key=lambda method: aggregated[method].mean)
         parts += [worst, best != HALF]
         if name == "Posture" or name.startswith("MNIST"):
             small = [aggregated[method].mean for method in ("L = 1", "L = 2", "L = 3")]
             parts.append(max(small) - min(small) < 0.02)
         if name.startswith("CIFAR"):
-            parts.append(
-                min(aggregated[f"L = {s}"].mean for s in (2, 3)) < aggregated["L = 1"].mean
-            )
+            several = min((f"L = {s}" for s in (2, 3)), key=lambda name: means[name].mean)
+            gain = paired(ends["L = 1"], ends[several])
+            parts.append(gain.mean > 0)
+            more = f"; L = 1 minus {several}, paired: {gain}"
         words.append(
             f"{name} ({len(ends[ALONE])} trials): final A "
             + ", ".join(f"{method} {value}" for method, value in means.items())
+            + more
         )
     missing = [] if any(name == "Posture" for name in table["line"]) else ["Posture was not run"]
     verdict = _share(parts)
@@ -257,7 +223,11 @@ CLAIMS: list[tuple[str, tuple[str, ...], Callable[[Found], Verdict]]] = [
 ]  # fmt: skip
 
 
-def verdicts(found: Found) -> list[tuple[str, str, Verdict]]:
+Judged = tuple[str, str, Verdict]
+"""A claim, the rule it is judged by, and its verdict."""
+
+
+def verdicts(found: Found) -> list[Judged]:
     """Return every claim, the rule it is judged by, and its verdict."""
     judged = []
     for text, figures, judge in CLAIMS:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
-import pandas as pd
-
-from jobs.paper_claims import HALF, Found, Mean, verdicts
-from localkmeans_spark.paper.figures import HIGH, LOW
+from jobs.paper_claims import Judged, verdicts
+from jobs.paper_markdown import markdown_table
+from jobs.paper_numbers import Found
+from jobs.paper_text_beyond import beyond_text
+from jobs.paper_text_curves import curves_text
+from jobs.paper_text_open import choices_text, means_text, seeding_text
+from localkmeans_spark.paper.figures import HIGH, LOW, PAPER_STEPS
 from localkmeans_spark.paper.quantities import snr_many, snr_two
 from localkmeans_spark.paper.theory import (
     exchanges_needed,
@@ -16,8 +19,6 @@ from localkmeans_spark.paper.theory import (
     initial_limit_two,
     steps_needed,
 )
-
-COMPARED_STEPS = (1, 2, 3, 5, 10, 15, 30)
 
 
 def reproduction(found: Found) -> str:
@@ -28,13 +29,16 @@ def reproduction(found: Found) -> str:
     found : dict of str to dict of str to DataFrame
         Tables by figure, then by name; figures that were not run are absent.
     """
-    parts = [_HEAD, _claims(found), _theory(), _curves(found)]
+    judged = verdicts(found)
+    parts = [_HEAD, _sizes(found), _claims(judged), _theory(), curves_text(found, judged)]
+    if "4c" in found:
+        parts.append(means_text(found))
     if "choices" in found:
-        parts.append(_choices(found))
+        parts.append(choices_text(found))
     if "seeding" in found:
-        parts.append(_seeding(found))
+        parts.append(seeding_text(found))
     if "beyond" in found:
-        parts.append(_beyond(found))
+        parts.append(beyond_text(found))
     return "\n".join(parts)
 
 
@@ -48,10 +52,25 @@ A at t = 1 is that of the initial centers. ± is one standard error over trials.
 """
 
 
-def _claims(found: Found) -> str:
+def _sizes(found: Found) -> str:
+    """Warn of figures that were run small."""
+    small = [
+        figure
+        for figure, tables in found.items()
+        if figure[0] in "1234" and (tables["curves"]["T"] < PAPER_STEPS).any()
+    ]
+    if not small:
+        return ""
+    return (
+        f"**Figures {', '.join(small)} were run small (`--quick`): they show that the script runs, "
+        "and their verdicts mean nothing.**\n"
+    )
+
+
+def _claims(judged: list[Judged]) -> str:
     lines = ["## The nine claims\n", "| # | claim | verdict | our numbers |", "|---|---|---|---|"]
     rules = []
-    for number, (text, rule, verdict) in enumerate(verdicts(found), start=1):
+    for number, (text, rule, verdict) in enumerate(judged, start=1):
         lines.append(f"| {number} | {text} | **{verdict.verdict}** | {verdict.evidence} |")
         rules.append(f"{number}. {rule}")
     rule_text = "\n".join(rules)
@@ -75,162 +94,8 @@ def _theory() -> str:
 
 What the assumptions on initial centers allow at the noise of Figure 1 (balanced clusters):
 
-{_table(rows)}
+{markdown_table(rows)}
 Limits below 0 hold for no initial centers, so the theorems say nothing about these experiments;
 G(0) asks for r_K above 144. They work all the same. At L = 3 the theory's number of steps is
 2 (ceil(log mn) + L) = {steps_needed(4000, 3)}, or {exchanges_needed(4000, 3)} exchanges.
 """
-
-
-def _table(rows: list[dict[str, object]]) -> str:
-    names = list(rows[0])
-    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
-    lines += ["| " + " | ".join(str(row[name]) for name in names) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
-def _at(table: pd.DataFrame, t: int) -> str:
-    mine = table[table["t"] == t]
-    return str(Mean(mine["mean"].iloc[0], mine["se"].iloc[0])) if len(mine) else ""
-
-
-def _curves(found: Found) -> str:
-    parts = ["## A by step\n"]
-    for figure in ("1a", "1b", "1c", "1d", "4a", "4b", "4c", "2"):
-        if figure not in found:
-            continue
-        table = found[figure]["curves"]
-        table = table[table["quantity"].isin(["A", "A_own"])]
-        rows = []
-        keys = ["line", "method", "quantity"]
-        for (line, method, quantity), mine in table.fillna({"line": ""}).groupby(keys, sort=False):
-            name = ", ".join(part for part in (line, method) if part)
-            name += " (a matching for each machine)" if quantity == "A_own" else ""
-            steps = {f"t = {t}": _at(mine, t) for t in COMPARED_STEPS if t in set(mine["t"])}
-            rows.append({"curve": name, **steps, "trials": mine["trials"].iloc[0]})
-        pictures = f"![Figure {figure}](figure-{figure}.png)\n"
-        parts += [f"Figure {figure}\n", pictures, _table(rows)]
-    parts.append(_objectives(found))
-    return "\n".join(parts)
-
-
-def _objectives(found: Found) -> str:
-    if "3" not in found:
-        return ""
-    table = found["3"]["curves"]
-    rows = []
-    for (line, method), mine in table.groupby(["line", "method"], sort=False):
-        last = mine[mine["t"] == mine["t"].max()].set_index("quantity")
-        own, common = (
-            f"{last.loc[name, 'mean']:.5g} ± {last.loc[name, 'se']:.2g}"
-            for name in ("objective", "objective_common")
-        )
-        rows.append({"data": line, "method": method, "own centers": own, "common": common})
-    return (
-        "Figure 3: objective at the end, every machine's rows around the centers it has (as drawn: "
-        "without aggregation machines fit their own rows), and all rows around the virtual "
-        f"iterate\n\n{_table(rows)}"
-    )
-
-
-def _final(found: Found, figure: str) -> pd.DataFrame:
-    table = found[figure]["curves"]
-    table = table[table["quantity"] == "A"]
-    return table[table["t"] == table["T"]]
-
-
-def _choices(found: Found) -> str:
-    rows = [
-        {"choice": row["line"], "method": row["method"], "final A": Mean(row["mean"], row["se"])}
-        for _, row in _final(found, "choices").iterrows()
-    ]
-    return f"""## What the paper leaves open
-
-- **T** is not given; we take 30. It matters for {HALF}, whose second exchange comes at T/2.
-- **The size of the perturbation** is not given; we take a standard deviation of 0.1 in each of the
-  100 coordinates (length 1, as long as a center). It decides what is seen without aggregation.
-- **d in LocalKMeans++** is read as squared distance, as in k-means++.
-- **Which matching**: one best matching for the counts of all machines, at every step anew. Without
-  aggregation a matching for each machine is in the tables as well.
-- **Which mean**: size-weighted, as Algorithm 1 has it; the plain mean of Section 1.1 is in the
-  tables as well.
-- **Cluster sizes**: every point's cluster is drawn independently, all alike.
-- **r, K and m of the appendix figure**: K and m panels at r = 3.01.
-
-{_table(rows)}"""
-
-
-def _seeding(found: Found) -> str:
-    tables = found["seeding"]
-    luck = [
-        {"r": row["r"], "true clusters lost": int(row["lost"]),
-         "share of runs": f"{row['share']:.3f}", "final A": Mean(row["mean"], row["se"]),
-         "runs": int(row["runs"])}
-        for _, row in tables["luck"].iterrows()
-    ]  # fmt: skip
-    restarts = [
-        {"r": row["r"], "seeding": row["seeding"], "final A": Mean(row["mean"], row["se"])}
-        for _, row in tables["restarts"].iterrows()
-    ]
-    return f"""## The seeding's luck
-
-L = 3. A true cluster is lost when it is the largest part of no cluster at the end. Ten
-LocalKMeans++ draws on each trial:
-
-{_table(luck)}
-The draw with the smallest final objective of several, and greedy LocalKMeans++ (of 2 + ln K
-candidates the one that lowers the objective most):
-
-{_table(restarts)}"""
-
-
-def _beyond(found: Found) -> str:
-    tables = found["beyond"]
-    placements = [
-        {"rows on machines": row["placement"], "method": row["method"], "L": row["L"],
-         "objective above centralized, %": f"{100 * (row['relative'] - 1):.2f} ± "
-         f"{100 * row['relative_se']:.2f}",
-         "worst, %": f"{100 * (row['worst'] - 1):.2f}", "exchanges": f"{row['exchanges']:.1f}",
-         "MB": f"{row['bytes'] / 1e6:.2f}", "trials": row["trials"]}
-        for _, row in tables["placements"].iterrows()
-    ]  # fmt: skip
-    reach = tables["reach"]
-    reach = reach[reach["placement"] == "random"]
-    reached: list[dict[str, object]] = [
-        {"method": row["method"], "L": row["L"], "reached": f"{row['reached']} of {row['trials']}",
-         "exchanges": f"{row['exchanges']:.1f} ± {row['exchanges_se']:.1f}",
-         "MB": f"{row['bytes'] / 1e6:.2f}"}
-        if row["reached"] else
-        {"method": row["method"], "L": row["L"], "reached": f"0 of {row['trials']}",
-         "exchanges": "never", "MB": ""}
-        for _, row in reach.iterrows()
-    ]  # fmt: skip
-    return f"""## Beyond the paper
-
-Machines that hold different rows, r = 3.01, through `LocalKMeans.fit` from the same initial
-centers, at most 30 iterations: the plain algorithm against the library's safeguard.
-
-{_table(placements)}
-Communication until the objective is within 0.1 % of the centralized one (rows placed at random;
-means over the trials that got there; the others ended in another local optimum):
-
-{_table(reached)}
-{_saving(reach)}"""
-
-
-def _saving(reach: pd.DataFrame) -> str:
-    plain = reach[(reach["method"] == "plain") & reach["exchanges"].notna()].copy()
-    plain["L"] = plain["L"].astype(int)
-    plain = plain.set_index("L")
-    if 1 not in plain.index:
-        return ""
-    one = plain.loc[1, "exchanges"]
-    words = ", ".join(
-        f"{one / plain.loc[steps, 'exchanges']:.1f} times fewer for L = {steps}"
-        for steps in plain.index
-        if steps > 1 and plain.loc[steps, "exchanges"] > 0
-    )
-    return (
-        "L times fewer exchanges for the same T is not L times fewer for the same quality: "
-        f"it was {words}.\n"
-    )

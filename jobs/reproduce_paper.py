@@ -24,7 +24,7 @@ from jobs.progress import say
 from jobs.session import open_session, user_errors
 from localkmeans_spark.errors import invalid
 from localkmeans_spark.paper.arrays import run_arrays
-from localkmeans_spark.paper.figures import REAL, SYNTHETIC, choices
+from localkmeans_spark.paper.figures import PAPER_STEPS, REAL, SYNTHETIC, choices
 from localkmeans_spark.paper.settings import PAPER_METHODS, Setting, run_setting
 
 FIGURES = (*SYNTHETIC, *REAL, "seeding", "choices", "beyond")
@@ -159,7 +159,7 @@ def _real(context: SparkContext, options: argparse.Namespace) -> Tables:
         if path is None:
             continue
         data = read(path)
-        m, n_steps = _MACHINES, 30
+        m, n_steps = _MACHINES, PAPER_STEPS
         if options.quick:
             m, n_steps = 4, 6
             data = data._replace(x=data.x[:400], labels=data.labels[:400])

@@ -17,6 +17,9 @@ from localkmeans_spark.paper.settings import (
 LOW, HIGH = 0.3, 0.15
 """Noise of Figure 1: r = 3.01 and r = 6.02."""
 
+PAPER_STEPS = 30
+"""T of all figures; the paper does not say."""
+
 _THREE = Method("L = 3", 3)
 
 
