@@ -36,7 +36,7 @@ from localkmeans_spark.summary import FitRecord
 LOCAL_STEPS = (1, 2, 3, 5, 10)
 WITHIN = 1.001
 """Near enough to the centralized objective: 0.1 %."""
-MOST_TRIALS = 10
+MOST_TRIALS = 5
 """Each trial is 36 fits, nine at a time."""
 
 Placement = Callable[[int, int, int, np.random.Generator], np.ndarray]

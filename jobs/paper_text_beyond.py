@@ -37,7 +37,7 @@ centers, at most 30 iterations: the plain algorithm against the library's safegu
 L while the fit runs (fewer local steps once they gain less than the machines differ).
 
 {markdown_table(placements)}
-{_guarded(tables["placements"])}
+{safeguard_text(tables["placements"])}
 Communication until the objective is within 0.1 % of the centralized one (rows placed at random;
 means over the trials that got there; the others ended in another local optimum):
 
@@ -45,7 +45,7 @@ means over the trials that got there; the others ended in another local optimum)
 {_saving(reach)}"""
 
 
-def _guarded(placements: pd.DataFrame) -> str:
+def safeguard_text(placements: pd.DataFrame) -> str:
     """Say where the safeguard leaves the objective more than 1 % above the centralized one."""
     guarded = placements[placements["method"] == "safeguarded"]
     left = guarded[guarded["relative"] > 1.01]

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jobs.paper_claims import HOLDS, PARTLY, UNKNOWN, verdicts
+from jobs.paper_claims import FAILS, HOLDS, PARTLY, UNKNOWN, many_machines, verdicts
 from jobs.paper_data import posture_features, read_embeddings, read_posture
+from jobs.paper_text_beyond import safeguard_text
+from jobs.paper_text_open import means_text
 from jobs.reproduce_paper import main
 
 
@@ -51,7 +53,9 @@ def test_the_text_judges_what_was_run(output):
     assert len(lines) == 9
     assert "**not run**" in lines[4]  # claim 5 needs figure 1d
     assert "**not run**" not in lines[0]
-    assert "Beyond the paper" in text and "The seeding's luck" in text
+    for title in ("Beyond the paper", "The seeding's luck", "Which mean"):
+        assert f"## {title}\n" in text
+    assert "were run small" in text
 
 
 def test_beyond_starts_all_methods_alike(output):
@@ -101,6 +105,39 @@ def test_verdicts_follow_the_numbers():
         _found({"no aggregation": [0.1, 0.11, 0.09], "L = 1": [0.1, 0.12, 0.09]})
     )
     assert first.verdict not in (HOLDS, PARTLY)
+
+
+def _of_machines(by_size, plain):
+    """Tables of the appendix figure's third panel: final A at m = 10, 20, 400, two trials."""
+    rows = [
+        {"figure": "4c", "line": f"m = {m}", "method": method, "trial": trial, "t": 30,
+         "A": value + 0.01 * trial}
+        for method, ends in (("L = 3", by_size), ("L = 3, plain mean", plain))
+        for m, value in zip((10, 20, 400), ends, strict=True)
+        for trial in range(2)
+    ]  # fmt: skip
+    return {"4c": {"trials": pd.DataFrame(rows)}}
+
+
+def test_the_text_says_which_mean_draws_the_picture():
+    found = _of_machines((0.1, 0.1, 0.1), (0.1, 0.1, 0.5))
+    assert many_machines(found) == (PARTLY, HOLDS)
+    text = means_text(found)
+    assert "The plain mean draws the paper's picture" in text
+    assert "| 4c, m = 400 | 0.1050 ± 0.0050 | 0.5050 ± 0.0050 | 0.4000 ± 0.0000 |" in text
+    found = _of_machines((0.1, 0.1, 0.5), (0.1, 0.3, 0.1))
+    assert many_machines(found) == (HOLDS, FAILS)
+    assert "Algorithm 1 as written draws" in means_text(found)
+
+
+def test_the_text_says_where_the_safeguard_falls_short():
+    rows = [
+        {"placement": "sorted", "method": method, "L": 10, "relative": relative}
+        for method, relative in (("plain", 1.08), ("safeguarded", 1.004))
+    ]
+    assert "no mean is more than 1 %" in safeguard_text(pd.DataFrame(rows))
+    rows[1]["relative"] = 1.032
+    assert "for: sorted at L = 10 (3.20 %)" in safeguard_text(pd.DataFrame(rows))
 
 
 def test_posture_rows_become_38_numbers(tmp_path):
