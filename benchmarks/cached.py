@@ -35,9 +35,10 @@ def fits(spark: Any, options: argparse.Namespace, source: Path) -> dict[str, Cal
     from localkmeans_spark import LocalKMeans
 
     arrays = spark.read.parquet(str(source)).cache()
-    vectors = arrays.select(array_to_vector("features").alias("features")).cache()
+    vectors = arrays.select(array_to_vector(arrays["features"]).alias("features")).cache()
     assert arrays.count() == vectors.count()
-    common: dict[str, Any] = {"k": options.k, "maxIter": options.iterations, "tol": 0.0, "seed": options.seed}
+    common: dict[str, Any] = {"k": options.k, "maxIter": options.iterations, "seed": options.seed}
+    common["tol"] = 0.0  # all do all iterations
     ours = LocalKMeans(**common, localSteps=options.local_steps)
     found: dict[str, Callable[[], Any]] = {
         "ours, vectors": partial(ours.fit, vectors),
