@@ -15,6 +15,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def fits(spark: Any, options: argparse.Namespace, source: Path) -> dict[str, Cal
     from localkmeans_spark import LocalKMeans
 
     arrays = spark.read.parquet(str(source)).cache()
-    vectors = arrays.select(array_to_vector("features").alias("features")).cache()
+    vectors = arrays.select(array_to_vector(arrays["features"]).alias("features")).cache()
     assert arrays.count() == vectors.count()
     common = {"k": options.k, "maxIter": options.iterations, "tol": 0.0, "seed": options.seed}
     ours = LocalKMeans(**common, localSteps=options.local_steps)
@@ -43,8 +44,7 @@ def fits(spark: Any, options: argparse.Namespace, source: Path) -> dict[str, Cal
         "ours, arrays": lambda: ours.fit(arrays),
     }
     for solver in ("block", "row"):
-        estimator = KMeans(**common, solver=solver)
-        found[f"mllib {solver}, vectors"] = lambda estimator=estimator: estimator.fit(vectors)
+        found[f"mllib {solver}, vectors"] = partial(KMeans(**common, solver=solver).fit, vectors)
     return found
 
 
