@@ -60,7 +60,7 @@ check: $(READY)  ## lint, format, types, import contract
 	$(BIN)/lint-imports
 
 bench-quick: $(READY)  ## ratios against MLlib and scikit-learn, under 5 minutes; kept in the page
-	$(BIN)/python -m benchmarks.compare --n 200000 --d 64 --k 64 --peers mllib,sklearn --repeats 2 \
+	$(BIN)/python -m benchmarks.compare --n 200000 --d 64 --k 64 --peers mllib-block,sklearn --repeats 2 \
 	  --json benchmarks/results/quick.json
 	$(BIN)/python -m benchmarks.page
 

@@ -61,7 +61,7 @@ def page(folder: Path) -> str:
         page_growth.cost_model(model),
         page_growth.clusters(model),
         page_compare.local_steps(latest(load(folder, "local-steps.json"))),
-        page_compare.quick(load(folder, "quick.json")),
+        page_compare.versions(compared, load(folder, "quick.json")),
     ]
     return "\n".join(part for part in parts if part)
 
