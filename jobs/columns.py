@@ -48,6 +48,17 @@ def column(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
+def fitted_columns(table: Table) -> DataFrame:
+    """Return the columns that a fit reads.
+
+    The others are left out, because a fit refuses a table with columns named like those that the
+    model adds.
+    """
+    features = table.feature_cols or (table.features_col,)
+    used = dict.fromkeys(name for name in (*features, table.weight_col) if name is not None)
+    return table.frame.select(*map(column, used))
+
+
 def assign_roles(
     owner: str, frame: DataFrame, options: InputOptions, label_default: str | None = None
 ) -> Table:

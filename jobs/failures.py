@@ -60,7 +60,7 @@ def user_errors(prog: str | None = None, debug: bool | None = None) -> Iterator[
     debug : bool or None
         Whether to write stack traces; None asks :func:`debug_wanted`.
     """
-    prog = prog or Path(sys.argv[0]).name
+    prog = Path(prog or sys.argv[0]).stem  # as argparse and the progress lines call it
     if debug is None:
         debug = debug_wanted()
     try:
@@ -98,7 +98,7 @@ def _pyspark_unheard() -> Iterator[None]:
 
 def _end(prog: str, text: str, status: int) -> None:
     # Messages of the library begin with their owner, which may be the command itself.
-    text = text.removeprefix(f"{Path(prog).stem}: ").removeprefix(f"{prog}: ")
+    text = text.removeprefix(f"{prog}: ")
     sys.stdout.flush()
     print(f"{prog}: error: {text}", file=sys.stderr, flush=True)
     raise SystemExit(status) from None

@@ -16,7 +16,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.arguments import parse_fit
-from jobs.columns import Table
+from jobs.columns import ADDED, Table, fitted_columns
 from jobs.estimator_flags import in_words_of_flags, make_estimator
 from jobs.inputs import find_source, read_table
 from jobs.interruptions import interruptible
@@ -77,8 +77,13 @@ def fit_model(estimator: LocalKMeans, table: Table, is_split: bool) -> LocalKMea
         estimator.setFeaturesCols(list(table.feature_cols))
     if is_split:
         estimator.clear(estimator.numPartitions)
+    rows = fitted_columns(table)
+    taken = {name.lower() for name in rows.columns}
+    for param, name in zip(("predictionCol", "distanceCol"), ADDED, strict=True):
+        if name in taken:  # a feature: the saved model could not label its own rows
+            estimator.set(estimator.getParam(param), f"localkmeans_{name}")
     with told_rounds(OWNER, estimator.getMaxIter()), in_words_of_flags(OWNER):
-        return estimator.fit(table.frame)
+        return estimator.fit(rows)
 
 
 def write_results(

@@ -229,7 +229,7 @@ def main() -> None:
     """Print the home of the Java that the jobs would use."""
     from jobs.failures import user_errors
 
-    with user_errors("java.py"):
+    with user_errors("java"):
         print(ensure_java().home)
 
 

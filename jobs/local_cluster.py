@@ -213,7 +213,7 @@ def run_command(cluster: LocalCluster, command: Sequence[str]) -> int:
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="local_cluster.py",
+        prog="local_cluster",
         usage="python jobs/local_cluster.py [options] -- command ...",
         description="Run a command against a Spark cluster on this machine.",
         epilog="{master} in the command, and MASTER in its environment, are the master's URL.",
@@ -236,7 +236,7 @@ def _raise_exit(number: int, frame: FrameType | None) -> NoReturn:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Start a cluster, run the command, take the cluster down; return the command's status."""
-    with user_errors("local_cluster.py"):
+    with user_errors("local_cluster"):
         options = _parse(argv)
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _raise_exit)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,6 +14,7 @@ import pyarrow as pa
 from pyspark import SparkFiles
 from pyspark.sql import DataFrame, SparkSession
 
+from jobs.temporary import temporary_directory
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 
 ID, FEATURES, LABEL = "id", "features", "label"
@@ -121,8 +119,7 @@ def arrays_frame(spark: SparkSession, arrays: Arrays, n_partitions: int | None) 
     until this process ends, because Spark hands them out for as long as it runs.
     """
     context = spark.sparkContext
-    folder = Path(tempfile.mkdtemp(prefix="localkmeans-npz-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = temporary_directory("npz")
     names: dict[str, str] = {}
     for name, array in (("x", arrays.x), ("y", arrays.y)):
         if array is not None:

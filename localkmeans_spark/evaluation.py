@@ -22,7 +22,7 @@ class LocalKMeansEvaluation:
         Sum of weight times squared distance to the nearest center; with cosine distance, times
         that distance.
     clusterSizes : list of int
-        Rows per cluster.
+        Rows per cluster; those of weight 0 are not counted.
     clusterWeights, clusterInertia : list of float
         Weight and inertia per cluster.
     numSkipped : int

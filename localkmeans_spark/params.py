@@ -50,7 +50,8 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "weightCol": Parameter(
         None, "a column name", as_text, anything,
-        "Column with a weight >= 0 for each row; every row weighs 1 when unset or empty.",
+        "Column with a weight >= 0 for each row; every row weighs 1 when unset or empty. Rows of "
+        "weight 0 count for nothing, as if they were absent.",
         "Name a numeric column, or leave it unset.",
     ),
     "k": Parameter(
@@ -148,14 +149,16 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "dtype": Parameter(
         "float32", "'float32' or 'float64'", as_text, one_of("float32", "float64"),
-        "Precision in which the rows are kept; sums are float64 either way.",
+        "Precision in which the rows are kept; sums are float64 either way. The largest number, "
+        "from the middle of a column that lies far from 0, must be between 1e-15 and 1e16 in size "
+        "for float32, between 1e-140 and 1e140 for float64.",
         "Use 'float64' when float32 cannot tell your rows apart.",
     ),
     "handleInvalid": Parameter(
         "error", "'error', 'skip' or 'keep'", as_text, one_of("error", "skip", "keep"),
         "What to do with rows that have a null, NaN or infinite feature (or, for cosine distance, "
-        "zeros only): fail, leave them out, or "
-        "(keep) leave them out of the fit and let transform put them in an extra cluster k.",
+        "zeros only): fail, leave them out, or (keep) let transform put them in an extra cluster "
+        "k; fit leaves them out with keep as with skip.",
         "Use 'skip' to leave such rows out.",
     ),
     "canonicalOrder": Parameter(

@@ -60,7 +60,7 @@ class LocalKMeansSummary:
 
     @property
     def clusterSizes(self) -> list[int]:
-        """Rows in each cluster."""
+        """Rows in each cluster; those of weight 0 are not counted."""
         return list(self.record.cluster_sizes)
 
     @property

@@ -175,6 +175,28 @@ def test_fewer_distinct_rows_than_clusters(
     assert "fit: warning: k=5" in told.stderr
 
 
+def test_columns_named_like_those_the_job_adds(
+    run_here: Run, spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [(i, float(i % 2), 5.0 * (i % 2), "old") for i in range(20)]
+    spark.createDataFrame(rows, ["key", "age", "distance", "prediction"]).write.parquet(
+        f"{tmp_path}/t.parquet"
+    )
+    said = run_here(
+        fit.main, "--input", tmp_path / "t.parquet", "--k", 2, "--feature-cols", "age,distance",
+        "--no-report", "--output", tmp_path / "out",
+    )  # fmt: skip
+    assert said.status == 0, said.stderr
+    found = pd.read_parquet(tmp_path / "out" / "assignments")
+    assert list(found.columns) == ["key", "prediction", "distance"]
+    assert found.groupby(found["key"] % 2)["prediction"].nunique().tolist() == [1, 1]
+    # The model can label its own rows: its columns have other names than the features.
+    model = LocalKMeansModel.load(said.metrics["model"])
+    assert model.getPredictionCol() == "prediction"
+    rows_again = spark.read.parquet(f"{tmp_path}/t.parquet").drop("prediction")
+    assert model.transform(rows_again).count() == 20
+
+
 def test_a_label_with_too_many_values_costs_only_the_count(
     run_here: Run,
     spark: SparkSession,

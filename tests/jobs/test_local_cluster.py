@@ -197,7 +197,7 @@ def test_bad_command_line_is_one_line(capsys, words, line):
         main(words)
     err = capsys.readouterr().err
     assert caught.value.code == 2
-    assert err.startswith(f"local_cluster.py: error: {line}")
+    assert err.startswith(f"local_cluster: error: {line}")
     assert err.count("\n") == 1
 
 

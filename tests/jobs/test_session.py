@@ -171,7 +171,7 @@ class TestUserErrors:
         ],
     )  # fmt: skip
     def test_mendable_is_one_line_and_status_2(self, capsys, error, line):
-        assert end_of(capsys, error) == (2, f"fit.py: error: {line}\n")
+        assert end_of(capsys, error) == (2, f"fit: error: {line}\n")
 
     @pytest.mark.parametrize(
         ("error", "line"),
@@ -182,17 +182,17 @@ class TestUserErrors:
         ],
     )
     def test_unexpected_is_one_line_and_status_1(self, capsys, error, line):
-        expected = f"fit.py: error: {line} (unexpected; --debug shows where)\n"
+        expected = f"fit: error: {line} (unexpected; --debug shows where)\n"
         assert end_of(capsys, error) == (1, expected)
 
     def test_debug_adds_the_trace(self, capsys):
         status, err = end_of(capsys, KeyError("k"), debug=True)
         assert status == 1
         assert err.startswith("Traceback (most recent call last)")
-        assert err.splitlines()[-1].startswith("fit.py: error: KeyError: 'k'")
+        assert err.splitlines()[-1].startswith("fit: error: KeyError: 'k'")
 
     def test_interruption_has_the_shells_status(self, capsys):
-        assert end_of(capsys, KeyboardInterrupt()) == (130, "fit.py: error: interrupted\n")
+        assert end_of(capsys, KeyboardInterrupt()) == (130, "fit: error: interrupted\n")
 
     def test_exit_asked_for_passes_through(self):
         with pytest.raises(SystemExit) as caught, user_errors("fit.py"):
@@ -202,9 +202,7 @@ class TestUserErrors:
     def test_missing_path(self, capsys, spark, tmp_path):
         status, err = end_of(capsys, act=lambda: spark.read.parquet(f"{tmp_path}/no.parquet"))
         assert status == 2
-        assert err.rstrip(".\n") == (
-            f"fit.py: error: Path does not exist: file:{tmp_path}/no.parquet"
-        )
+        assert err.rstrip(".\n") == (f"fit: error: Path does not exist: file:{tmp_path}/no.parquet")
 
     def test_missing_column(self, capfd, spark):
         status, err = end_of(capfd, act=lambda: spark.range(3).select("nope"))

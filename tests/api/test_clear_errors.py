@@ -1,0 +1,127 @@
+"""What is not what was asked for ends in one clear line, before work where that can be known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyspark
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.ml.clustering import BisectingKMeans, KMeans
+from pyspark.ml.feature import VectorAssembler
+from pyspark.ml.linalg import Vectors
+from pyspark.sql import functions as F
+from sklearn.cluster import KMeans as SklearnKMeans
+
+from localkmeans_spark import InvalidInputError, LocalKMeans, LocalKMeansModel
+
+ODD = [None, 3, "text", [[1.0]], np.zeros((2, 2)), SklearnKMeans, KMeans]
+WIDTH = "2 numbers wide, as the model's centers are"
+
+
+@pytest.fixture
+def model() -> LocalKMeansModel:
+    return LocalKMeansModel([[0.0, 0.0], [9.0, 8.0]])
+
+
+@pytest.mark.parametrize("value", ODD)
+@pytest.mark.parametrize("method", ["transform", "evaluate", "fromMLlib", "fromSklearn"])
+def test_wrong_objects(model, method, value):
+    with pytest.raises(
+        InvalidInputError, match=rf"LocalKMeansModel: .*got a value of type {type(value).__name__}"
+    ):
+        getattr(model, method)(value)
+
+
+def test_models_of_other_kinds(model, pairs):
+    for other in (BisectingKMeans(k=2).fit(pairs), model):
+        with pytest.raises(InvalidInputError, match=r"must be a pyspark\.ml\.clustering\.KMeansM"):
+            LocalKMeansModel.fromMLlib(other)
+    with pytest.raises(InvalidInputError, match="without cluster_centers_"):
+        LocalKMeansModel.fromSklearn(SklearnKMeans(2))
+
+
+@pytest.mark.parametrize(
+    "centers", [None, "text", [[1.0], [1.0, 2.0]], [["a"]], [], [[np.nan]], KMeans]
+)
+def test_centers_that_are_none(centers):
+    with pytest.raises(InvalidInputError, match=r"^LocalKMeansModel: centers must be a \(k, n"):
+        LocalKMeansModel(centers)
+
+
+def test_other_words_of_the_constructor():
+    for words in ({"origin": [1.0, 2.0]}, {"origin": ["a"]}, {"origin": [1.0], "dtype": "int8"},
+                  {"dtype": "int8"}, {"distanceMeasure": "manhattan"}):  # fmt: skip
+        with pytest.raises(InvalidInputError, match=r"^LocalKMeansModel: "):
+            LocalKMeansModel([[1.0]], **words)
+
+
+@pytest.mark.parametrize("path", [None, "", 3])
+def test_paths(model, path):
+    for act in (model.save, model.write().overwrite().save, LocalKMeans().save,
+                LocalKMeansModel.load, LocalKMeans.load):  # fmt: skip
+        with pytest.raises(InvalidInputError, match="the path must be text or a path"):
+            act(path)
+
+
+def test_a_pathlib_path_serves(model, tmp_path):
+    model.save(Path(tmp_path / "model"))
+    assert LocalKMeansModel.load(tmp_path / "model").numFeatures == 2
+
+
+@pytest.mark.parametrize("maps", [None, {}, 3])
+def test_parameter_maps(pairs, maps):
+    with pytest.raises(InvalidInputError, match="paramMaps must be a list of parameter maps"):
+        LocalKMeans().fitMultiple(pairs, maps)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "name"), [("predictionCol", "c"), ("distanceCol", "c"), ("distanceCol", "C")]
+)
+def test_a_column_that_is_there_stops_fit_and_transform(pairs, parameter, name):
+    df = pairs.withColumn("c", F.lit(0))
+    estimator = LocalKMeans(seed=1, **{parameter: name})
+    told = rf"parameter '{parameter}' must be a column that the DataFrame does not have yet"
+    with pytest.raises(InvalidInputError, match=f"^LocalKMeans: {told}"):
+        estimator.fit(df)
+    with pytest.raises(InvalidInputError, match=f"^LocalKMeans: {told}"):
+        estimator.fitMultiple(df, [{}])
+    with pytest.raises(InvalidInputError, match=f"^LocalKMeansModel: {told}"):
+        estimator.fit(pairs).transform(df)
+    with pytest.raises(InvalidInputError, match="another name than predictionCol"):
+        LocalKMeans(distanceCol="Prediction").fit(pairs)
+
+
+@pytest.mark.parametrize("handling", ["error", "skip", "keep"])
+@pytest.mark.parametrize("distance", [None, "d"])
+@pytest.mark.parametrize("kind", ["vector", "array"])
+def test_rows_of_another_width(spark, model, handling, distance, kind):
+    row = [1.0, 2.0, 3.0]
+    df = spark.createDataFrame([(Vectors.dense(row) if kind == "vector" else row,)], ["features"])
+    model.setHandleInvalid(handling).setDistanceCol(distance)
+    told = f"LocalKMeansModel: column 'features' must be {WIDTH}; got 3."
+    with pytest.raises(InvalidInputError, match=told):
+        model.evaluate(df)
+    for column in model.transform(df).columns[1:]:
+        with pytest.raises(PySparkException) as caught:
+            model.transform(df).select(column).collect()
+        assert told in str(caught.value)
+        if pyspark.__version__ >= "4":
+            assert told in str(caught.value).splitlines()[0]
+            assert "Traceback" not in str(caught.value)
+
+
+def test_another_width_that_metadata_tells_is_told_at_once(spark, model):
+    df = spark.createDataFrame([(1.0, 2.0, 3.0)], ["a", "b", "c"])
+    df = VectorAssembler(inputCols=["a", "b", "c"], outputCol="features").transform(df)
+    with pytest.raises(InvalidInputError, match=f"{WIDTH}; got 3"):
+        model.transform(df)
+    with pytest.raises(InvalidInputError, match=f"{WIDTH}; got 1"):
+        model.setFeaturesCols(["a"]).transform(df)
+
+
+def test_unusable_rows_stop_whoever_asks_for_the_distance_alone(spark, model):
+    df = spark.createDataFrame([([0.0, float("nan")],)], ["features"])
+    with pytest.raises(PySparkException, match="free of null, NaN and infinite"):
+        model.setDistanceCol("d").transform(df).select("d").collect()
