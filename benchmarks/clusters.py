@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from localkmeans_spark.engine import blocks
 from localkmeans_spark.engine.merge_tree import levels, tree_depth
 
+Rates = dict[str, dict[str, float]]
+
 
 class Cluster(NamedTuple):
     """What a cluster is taken to be."""
@@ -60,23 +62,25 @@ def tree(tasks: int, summary: float, cluster: Cluster) -> tuple[float, list[int]
     return seconds, counts
 
 
-def round_seconds(rates: dict[str, float], load: Load, cluster: Cluster) -> dict[str, Any]:
+def round_seconds(rates: Rates, load: Load, cluster: Cluster) -> dict[str, Any]:
     """Return where the time of one round goes."""
     cores = cluster.executors * cluster.cores
     tasks = blocks._TASKS_PER_CORE * cores
     rows, later = load.n / cores, load.local_steps - 1
-    kernel = rows * (
-        load.k * load.d * (rates["product"] + later * rates["later product"])
-        + load.k * (rates["comparison"] + later * rates["later comparison"])
-        + later * rates["later row"]
-    )
+    kernel = rows * sum(
+        steps * (load.k * load.d * step["product"] + load.k * step["comparison"]
+                 + load.d * step["number"] + step["row"])
+        for steps, step in ((1, rates["first"]), (later, rates["later"]))
+    )  # fmt: skip
     summary = 8.0 * load.k * load.d
     merging, counts = tree(tasks, summary, cluster)
     broadcast = summary / cluster.network * math.ceil(math.log2(cluster.executors + 1))
     found = {
         "kernel_s": kernel,
-        "transport_s": rows * load.d * rates["number moved"],
-        "scheduling_s": rates["job"] + tasks / cluster.tasks_a_second + cluster.round_trip,
+        "transport_s": rows * load.d * rates["outside"]["number moved"],
+        "scheduling_s": rates["outside"]["job"]
+        + tasks / cluster.tasks_a_second
+        + cluster.round_trip,
         "broadcast_s": broadcast,
         "aggregation_s": merging,
     }
@@ -90,7 +94,7 @@ def round_seconds(rates: dict[str, float], load: Load, cluster: Cluster) -> dict
     }  # fmt: skip
 
 
-def limit(rates: dict[str, float], load: Load, share: float = 0.5) -> dict[str, Any] | None:
+def limit(rates: Rates, load: Load, share: float = 0.5) -> dict[str, Any] | None:
     """Return the smallest cluster where more than ``share`` of a round is not on the executors."""
     executors = 1
     while executors <= 1 << 17:
@@ -101,7 +105,7 @@ def limit(rates: dict[str, float], load: Load, share: float = 0.5) -> dict[str, 
     return None
 
 
-def extrapolate(rates: dict[str, float]) -> dict[str, Any]:
+def extrapolate(rates: Rates) -> dict[str, Any]:
     """Return the assumptions, the rounds by cluster, and the limit of every load."""
     return {
         "assumptions": Cluster(0)._asdict(),

@@ -27,6 +27,7 @@ from benchmarks.about import environment
 from benchmarks.data import write_mixture
 from benchmarks.processes import peaks, storage_peak
 from benchmarks.spark_systems import session
+from benchmarks.watched_rounds import watched_rounds
 
 ITERATIONS = 10
 # Clusters overlap: rows keep moving, as in data that is worth clustering.
@@ -86,12 +87,13 @@ def fit(spark: Any, path: Path, point: Point, seed: int) -> dict[str, Any]:
         k=point.k, maxIter=ITERATIONS, localSteps=point.local_steps, tol=0.0, seed=seed,
         numPartitions=point.m, safeguard=False,
     )  # fmt: skip
-    record = estimator.fit(spark.read.parquet(str(path))).summary.record
+    with watched_rounds() as rounds:
+        record = estimator.fit(spark.read.parquet(str(path))).summary.record
     return {
         **point._asdict(),
         "machines": record.n_partitions,
         "iterations": record.n_iter,
-        "rounds": [[row.local_steps, row.seconds] for row in record.rounds],
+        "rounds": rounds,
         "seeding_passes": record.seeding_passes,
         "bytes_exchanged": record.bytes_exchanged,
         "seconds": record.seconds,

@@ -80,19 +80,32 @@ def _seed(size: Size) -> dict[str, float]:
     }
 
 
-def _iterate(size: Size) -> dict[str, float]:
-    later = size.steps - size.rounds
+def _outside(size: Size) -> dict[str, float]:
     return {
         "job": float(size.rounds),
         "task": size.rounds * size.tasks / size.cores,
         "machine": size.rounds * size.machines / size.cores,
         "number moved": size.rounds * size.rows * size.d,
-        "product": size.rounds * size.rows * size.d * size.k,
-        "comparison": size.rounds * size.rows * size.k,
-        "later product": later * size.rows * size.d * size.k,
-        "later comparison": later * size.rows * size.k,
-        "later row": later * size.rows,
         "sum merged": size.rounds * size.machines * size.k * size.d,
+    }
+
+
+def _first(size: Size) -> dict[str, float]:
+    return _kernel(size, size.rounds)
+
+
+def _later(size: Size) -> dict[str, float]:
+    return _kernel(size, size.steps - size.rounds)
+
+
+def _kernel(size: Size, steps: int) -> dict[str, float]:
+    rows = size.n / size.cores
+    return {
+        "machine": steps * size.machines / size.cores,
+        "product": steps * rows * size.d * size.k,
+        "comparison": steps * rows * size.k,
+        "number": steps * rows * size.d,
+        "row": steps * rows,
     }
 
 
@@ -107,8 +120,10 @@ def _final(size: Size) -> dict[str, float]:
 
 
 _TERMS: dict[str, Callable[[Size], dict[str, float]]] = {
-    "ingest": _ingest, "seed": _seed, "iterate": _iterate, "final": _final,
+    "ingest": _ingest, "seed": _seed, "outside": _outside, "first": _first, "later": _later,
+    "final": _final,
 }  # fmt: skip
+_OF_ROUNDS = ("outside", "first", "later")
 Rates = dict[str, dict[str, float]]
 
 
@@ -116,7 +131,7 @@ def size_of(row: Row) -> Size:
     """Read a measured fit."""
     return Size(
         row["n"], row["d"], row["k"], row["machines"], len(row["rounds"]),
-        sum(steps for steps, _ in row["rounds"]), row["seeding_passes"], row["cores"],
+        sum(each["steps"] for each in row["rounds"]), row["seeding_passes"], row["cores"],
     )  # fmt: skip
 
 
@@ -133,9 +148,7 @@ def merged(rows: Iterable[Row]) -> list[Row]:
     for group in groups.values():
         seconds = {phase: min(row["seconds"][phase] for row in group) for phase in PHASES}
         alike = [row["rounds"] for row in group if len(row["rounds"]) == len(group[0]["rounds"])]
-        rounds = [
-            [same[0][0], min(taken for _, taken in same)] for same in zip(*alike, strict=True)
-        ]
+        rounds = [min(same, key=lambda each: each["seconds"]) for same in zip(*alike, strict=True)]
         found.append({**group[0], "seconds": seconds, "rounds": rounds})
     return found
 
@@ -156,17 +169,18 @@ def fit_rates(rows: list[Row]) -> Rates:
 def _observed(
     rows: list[Row], phase: str, terms: Callable[[Size], dict[str, float]]
 ) -> tuple[list[dict[str, float]], np.ndarray]:
-    """Return amounts of work and seconds: of every round, or of every other phase as a whole."""
+    """Return amounts of work and seconds: of every round, or of another phase as a whole."""
     sizes, seconds = [], []
     for row in rows:
         size = size_of(row)
-        if phase != "iterate":
+        if phase not in _OF_ROUNDS:
             sizes.append(size)
             seconds.append(row["seconds"][phase])
             continue
-        for steps, taken in row["rounds"]:
-            sizes.append(size._replace(rounds=1, steps=steps))
-            seconds.append(taken)
+        for each in row["rounds"]:
+            if each[phase] > 0:
+                sizes.append(size._replace(rounds=1, steps=each["steps"]))
+                seconds.append(each[phase])
     return [terms(size) for size in sizes], np.array(seconds)
 
 
@@ -228,7 +242,7 @@ def main() -> None:
     print(f"{within} of {len(checked)} held-out fits within {TOLERANCE:.0%}")
     if options.json is not None:
         model = {"rates": rates, "held_out": checked, "fitted_to": len(known)}
-        model |= {"clusters": extrapolate(rates["iterate"])}
+        model |= {"clusters": extrapolate(rates)}
         options.json.write_text(json.dumps(model, indent=1) + "\n")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib import pyplot as plt
+from matplotlib.ticker import NullFormatter
 
 from benchmarks.memory_bounds import bounds
 from benchmarks.page_compare import by_size, from_parquet, name_of, plain, title_of
@@ -52,6 +53,7 @@ def growth(rows: Sequence[Row], path: Path) -> None:
         for phase in ("ingest", "seed", "iterate", "final"):
             x, seconds = sweep(rows, name, phase)
             axis.loglog(x, seconds, marker="o", markersize=3, label=phase)
+        axis.xaxis.set_minor_formatter(NullFormatter())  # else labels overlap
         axis.set_xlabel(title)
     axes[0].set_ylabel("seconds")
     axes[0].legend(fontsize=8)

@@ -38,6 +38,8 @@ from localkmeans_spark.kernel.lloyd import Block, add_cluster_sums
 from localkmeans_spark.kernel.local_steps import local_phase
 
 _BLOCK_BYTES = 5 << 20
+# Clusters overlap.
+_NOISE = 2.0
 
 
 def _nothing(on_machine: machine.Machine, order: Any) -> None:
@@ -169,7 +171,9 @@ def measure(spark: Any, path: Path, size: tuple[int, int, int], options: argpars
     repeats = options.repeats
     frame = spark.read.parquet(str(path))
     fitted = [LocalKMeans(k=k, seed=seed, tol=0.0).fit(frame) for seed in range(2)][-1]
-    centers = np.array(fitted.clusterCenters())
+    # Centers that still move: from a fixed point there would be no later steps to measure.
+    early = LocalKMeans(k=k, seed=0, tol=0.0, maxIter=2, localSteps=1).fit(frame)
+    centers = np.array(early.clusterCenters())
     config = FitConfig(k=k)
     found = ingest_parts(spark, path, config, repeats)
     with open_blocks(frame, config) as blocks:
@@ -205,7 +209,7 @@ def main() -> None:
         for text in options.sizes:
             n, d, k = (int(item) for item in text.split(","))
             path = Path(folder) / text
-            write_mixture(path, n, d, k, files=2 * options.cores)
+            write_mixture(path, n, d, k, files=2 * options.cores, noise=_NOISE)
             found = measure(spark, path, (n, d, k), options)
             for name, value in found["parts"].items():
                 if value is not None:

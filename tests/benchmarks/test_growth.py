@@ -41,21 +41,24 @@ def test_points_differ_from_the_base_in_one_quantity_or_are_mixed():
 
 def _rows():
     """Fits whose seconds follow the model exactly."""
-    rates = {phase: {} for phase in model.PHASES}
+    rates = {phase: {} for phase in model._TERMS}
     rates["ingest"] = {"job": 0.2, "number read": 1e-7}
-    rates["iterate"] = {"job": 0.1, "product": 1e-10, "later product": 2e-11}
+    rates["outside"] = {"job": 0.1, "number moved": 1e-9}
+    rates["first"] = {"product": 1e-10, "row": 1e-8}
+    rates["later"] = {"product": 2e-11, "row": 1e-8}
     for n, d, k, m in itertools.product((1e4, 1e5, 1e6), (8, 64), (8, 128), (2, 8)):
         row = {"n": n, "d": d, "k": k, "m": m, "machines": m, "local_steps": 5, "cores": 2}
-        row |= {"rounds": [[5, 0.0], [1, 0.0]], "seeding_passes": 1, "sweep": "base"}
-        amounts = {phase: terms(model.size_of(row)) for phase, terms in model._TERMS.items()}
-        seconds = {
-            phase: 0.05 + sum(rate * amounts[phase][name] for name, rate in rates[phase].items())
-            for phase in model.PHASES
-        }
-        for one in row["rounds"]:
-            amounts = model._iterate(model.size_of(row)._replace(rounds=1, steps=one[0]))
-            rate = rates["iterate"]
-            one[1] = 0.025 + sum(rate[name] * amounts[name] for name in rate)
+        row |= {"seeding_passes": 1, "sweep": "base", "rounds": []}
+        for steps in (5, 1):
+            size = model.size_of({**row, "rounds": [{"steps": steps}]})
+            parts = {
+                phase: sum(rate * model._TERMS[phase](size)[name] for name, rate in own.items())
+                for phase, own in rates.items()
+            }
+            of_round = {phase: parts[phase] for phase in model._OF_ROUNDS}
+            row["rounds"].append({"steps": steps, "seconds": sum(of_round.values()), **of_round})
+        seconds = {phase: 0.05 + parts[phase] for phase in ("ingest", "seed", "final")}
+        seconds["iterate"] = sum(each["seconds"] for each in row["rounds"])
         yield {**row, "seconds": seconds}
 
 
@@ -81,8 +84,8 @@ def test_tree_is_taken_when_sums_are_many_and_spares_the_driver():
 
 
 def test_limit_is_where_most_of_a_round_is_not_on_the_executors():
-    rates = {"job": 0.1, "number moved": 1e-10, "product": 1e-11, "comparison": 1e-10}
-    rates |= {"later product": 1e-12, "later comparison": 1e-11, "later row": 1e-8}
+    step = {"product": 1e-11, "comparison": 1e-10, "number": 0.0, "row": 1e-8}
+    rates = {"outside": {"job": 0.1, "number moved": 1e-10}, "first": step, "later": step}
     load = clusters.Load(1e8, 16, 100)
     found = clusters.limit(rates, load)
     assert found["share_at_driver"] > 0.5
