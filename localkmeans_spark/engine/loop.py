@@ -280,7 +280,22 @@ class LloydRun:
             improvement = self._last_inertia - found.inertia
             if improvement < max(_SMALL_IMPROVEMENT, _bias(found)) * self._last_inertia:
                 self._local_steps = 1
+        if self._safeguard and self._last_round_comes() and _gains_little(found):
+            self._local_steps = 1
         self._last_inertia, self._last_steps = found.inertia, order.local_steps
+
+    def _last_round_comes(self) -> bool:
+        """Whether the next round would be the last, whose gain nobody would look at."""
+        return 1 < self._local_steps >= self._max_iter - self.n_iter > 0
+
+
+def _gains_little(found: Exchange) -> bool:
+    """Whether a round's own gain is less than local steps may lead astray.
+
+    The bound on the new centers' inertia tells one round before the inertia itself does.
+    """
+    gain = found.inertia - found.bound
+    return gain < max(_SMALL_IMPROVEMENT, _bias(found)) * found.inertia
 
 
 def _bias(found: Exchange) -> float:

@@ -1,5 +1,7 @@
 """The driver's decisions, without Spark: machines are simulated by the kernel."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -13,7 +15,7 @@ NO_TRAFFIC = Traffic(0, 0, 0.0)
 
 def finding(inertia, shift=1.0, disagreement=0.0, centers=None, spread=0.0):
     centers = np.zeros((1, 1)) if centers is None else centers
-    return Exchange(centers, inertia, shift, 0.0, 0.0, disagreement, 0, spread)
+    return Exchange(centers, inertia, shift, 0.0, 0.0, disagreement, 0, spread, bound=0.0)
 
 
 def run_of(**changes):
@@ -87,6 +89,22 @@ def test_a_gain_smaller_than_the_machines_differ_leads_to_single_steps():
     assert run.next_order().local_steps == 4
     run.absorb(run.next_order(), finding(74.0, spread=0.1), NO_TRAFFIC)
     assert run.next_order().local_steps == 1
+
+
+def test_the_last_round_is_of_single_steps_if_the_one_before_gained_little():
+    def steps(bounds):
+        run = run_of()  # L = 4, T = 12
+        taken = []
+        for bound in bounds:
+            order = run.next_order()
+            taken.append(order.local_steps)
+            found = finding(100.0 - 30.0 * len(taken), disagreement=0.05, spread=0.05)
+            run.absorb(order, replace(found, bound=bound), NO_TRAFFIC)
+        return [*taken, run.next_order().local_steps]
+
+    assert steps([50.0, 20.0]) == [4, 4, 4]
+    assert steps([50.0, 39.0]) == [4, 4, 1], "40 to 39: less than the machines differ"
+    assert steps([69.0]) == [4, 4], "not the last round yet"
 
 
 def test_where_chance_alone_makes_machines_differ_local_steps_go_on():
