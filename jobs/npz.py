@@ -59,9 +59,10 @@ def read_arrays(owner: str, path: str) -> Arrays:
     try:
         # Opened here, because np.load leaves a broken file open.
         with Path(path).open("rb") as raw:
+            if raw.read(2) != b"PK":  # no zip archive: np.load would take it for a pickle
+                raise wrong("the file", "an .npz archive", "something else", "Use np.savez.")
+            raw.seek(0)
             file = np.load(raw, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise wrong("the file", "an .npz archive", "a plain array", "Use np.savez.")
             if "X" not in file.files:
                 names = ", ".join(file.files) or "none"
                 raise wrong("the archive", "one with an array X", names, "Save with X=rows.")

@@ -62,7 +62,13 @@ class Draft:
         if isinstance(target, LocalPlace):
             self._first_made = _first_missing(target.path.parent)
         self._target, self._aside = target, aside
-        aside.make_directory()
+        try:
+            aside.make_directory()
+        except OSError as error:
+            raise invalid(
+                self._owner, "--output", "in a directory that can be written to", self._path,
+                f"Choose another place: {error.strerror or error}.",
+            ) from None  # fmt: skip
         return aside
 
     def publish(self) -> None:

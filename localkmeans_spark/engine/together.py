@@ -50,10 +50,15 @@ def _given_centers(config: FitConfig, machines: SparkMachines) -> np.ndarray:
         raise invalid(
             config.owner, "parameter 'initialCenters'",
             f"a finite array of shape (k={config.k}, {data.n_features} features)",
-            Fact(f"shape {centers.shape}, {int((~np.isfinite(centers)).sum())} not finite"),
-            "Give one row a cluster, or change k.",
+            Fact(_what_is_odd(centers)),
+            "Give one row for each cluster, with one number for each feature.",
         )  # fmt: skip
     return centers - data.frame.mean
+
+
+def _what_is_odd(centers: np.ndarray) -> str:
+    n_odd = int((~np.isfinite(centers)).sum())
+    return f"shape {centers.shape}" + (f", {n_odd} of the numbers not finite" if n_odd else "")
 
 
 def _warn_of_few_rows(contest: Contest, found: int) -> None:

@@ -226,6 +226,7 @@ def test_a_label_with_too_many_values_costs_only_the_count(
         ("--input {blobs}/t.csv --k 2 --output out --feature-cols name,age", "must be numeric"),
         ("--input {blobs}/t.csv --k 2 --output out --weight-col name", "must be numeric"),
         ("--input {blobs}/t.csv --k 2 --output out --format parquet", ""),
+        ("--input {blobs}/t.csv --k 2 --output /proc/out", "--output must be in a directory that"),
         ("--k 2 --output out", "--input must be given"),
     ],
 )

@@ -204,6 +204,9 @@ def test_npz_that_is_none(tmp_path: Path) -> None:
         np.save(file, np.ones(3))
     with pytest.raises(InvalidInputError, match=r"an \.npz archive"):
         read_arrays("fit", str(path))
+    path.write_text("hello")
+    with pytest.raises(InvalidInputError, match=r"an \.npz archive"):
+        read_arrays("fit", str(path))
 
 
 def test_text_formats(spark: SparkSession, tmp_path: Path) -> None:
