@@ -20,7 +20,7 @@ FORMULAS = {
     "candidates + 16 arrays of 8 K d bytes; nothing that grows with n",
     "worker": "imports (180 MiB) + 64 MiB of buffers + two machines' rows (2 · 4 n d / m bytes: "
     "one at work, one being read) + 16 bytes a row of a machine (labels, bounds) + 16 arrays "
-    "of 8 K d bytes + 2 of 8 K² (gaps between centers)",
+    "of 8 K d bytes + 2 of 8 · 512 K (gaps between centers)",
     "jvm": "its heap (spark.driver.memory in local mode) + 700 MiB beside the heap",
     "storage": "4 n d bytes of float32 + 1 % and 64 KiB a machine; what does not fit goes to disk",
 }
@@ -39,6 +39,6 @@ def bounds(row: dict[str, Any]) -> dict[str, float]:
         + 2 * 4 * rows * d
         + 16 * rows
         + 16 * centers
-        + 16.0 * k * k,
+        + 16.0 * 512 * k,
         "storage": 1.01 * 4 * n * d + 65536 * machines,
     }

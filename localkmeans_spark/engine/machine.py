@@ -98,10 +98,10 @@ def run_machines(
     with _blas().limit(limits=blas_threads(), user_api="blas"):
         for number, stored in groupby(map(decode, data), key=lambda item: item.machine):
             machine = Machine(number, list(stored))
-            if not machine.blocks and not empty_too:
-                continue
-            found = worker(machine, order)
-            merged = found if merged is None else merge(merged, found)
+            if machine.blocks or empty_too:
+                found = worker(machine, order)
+                merged = found if merged is None else merge(merged, found)
+            del machine  # before the next one's blocks are read
     if merged is not None:
         yield merged
 
