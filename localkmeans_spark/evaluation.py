@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from localkmeans_spark.engine.worker_errors import told_plainly
 from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.scoring import WIDTH_CODE, RowRule, wrong_width
 
@@ -68,16 +69,17 @@ def evaluate_scores(
     """
     rows = dataset.select(scores.alias("s"), weight.alias("w")).where("w IS NULL OR w <> 0")
     usable = (F.col("w") >= 0) & (F.col("w") < float("inf"))
-    found = (
-        rows.groupBy(F.col("s.label"))
-        .agg(
-            F.count("*"),
-            F.sum("w"),
-            F.sum(F.col("w") * F.col("s.cost")),
-            F.sum(F.when(usable, 0).otherwise(1)),
+    with told_plainly(rule.owner):
+        found = (
+            rows.groupBy(F.col("s.label"))
+            .agg(
+                F.count("*"),
+                F.sum("w"),
+                F.sum(F.col("w") * F.col("s.cost")),
+                F.sum(F.when(usable, 0).otherwise(1)),
+            )
+            .collect()
         )
-        .collect()
-    )
     totals: dict[int | None, Any] = {row[0]: row for row in found}
     k, n_features = shape
     widths = [WIDTH_CODE - label for label in totals if label is not None and label < 0]

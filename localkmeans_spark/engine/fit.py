@@ -20,6 +20,7 @@ from localkmeans_spark.engine.questions import AskAssignment
 from localkmeans_spark.engine.record import FitRecord, FitResult
 from localkmeans_spark.engine.rounds import SparkMachines
 from localkmeans_spark.engine.together import run_to_the_end, seed_all
+from localkmeans_spark.engine.worker_errors import told_plainly
 from localkmeans_spark.errors import Fact, invalid
 
 logger = logging.getLogger("localkmeans_spark")
@@ -66,7 +67,7 @@ def fit_many(df: DataFrame, configs: Sequence[FitConfig]) -> list[FitResult]:
     checkpoint = open_checkpoint(df.sparkSession, first)
     seeds = {seed: None for item in configs for seed in restart_seeds(item.seed, item.n_init)}
     ks = [item.k for item in configs for _ in range(item.n_init)]
-    with open_blocks(df, first, list(seeds), ks) as blocks:
+    with told_plainly(first.owner), open_blocks(df, first, list(seeds), ks) as blocks:
         clock.stop("ingest")
         machines = SparkMachines(blocks)
         contests = checkpoint.resume(configs, blocks.data)

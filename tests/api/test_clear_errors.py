@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
+import sys
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +21,7 @@ from sklearn.cluster import KMeans as SklearnKMeans
 
 from localkmeans_spark import InvalidInputError, LocalKMeans, LocalKMeansModel
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 ODD = [None, 3, "text", [[1.0]], np.zeros((2, 2)), SklearnKMeans, KMeans]
 WIDTH = "2 numbers wide, as the model's centers are"
 
@@ -125,3 +131,25 @@ def test_unusable_rows_stop_whoever_asks_for_the_distance_alone(spark, model):
     df = spark.createDataFrame([([0.0, float("nan")],)], ["features"])
     with pytest.raises(PySparkException, match="free of null, NaN and infinite"):
         model.setDistanceCol("d").transform(df).select("d").collect()
+
+
+def test_workers_without_the_library_are_told_so(tmp_path):
+    # A session of its own, whose workers find nothing beside the driver's script.
+    script = tmp_path / "driver.py"
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n"
+        "from pyspark.sql import SparkSession\n"
+        "from localkmeans_spark import LocalKMeans\n"
+        "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false')"
+        ".getOrCreate()\n"
+        "df = spark.createDataFrame([([1.0],), ([2.0],)], ['features'])\n"
+        "try:\n    LocalKMeans().fit(df)\nexcept ValueError as error:\n    print(error)\n"
+    )
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        metadata.distribution("localkmeans_spark")
+        pytest.skip("the library is installed, so that every worker finds it")
+    found = subprocess.run(
+        [sys.executable, script], env=env, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "LocalKMeans: the module localkmeans_spark must be installed where" in found.stdout
