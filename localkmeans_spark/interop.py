@@ -92,6 +92,8 @@ def centers_of_sklearn(estimator: Any, owner: str) -> np.ndarray:
             "scikit-learn's estimator",
             "a fitted k-means",
             Fact(f"a value of type {type(estimator).__name__} without cluster_centers_"),
-            "Give what sklearn.cluster.KMeans.fit returns.",
+            "Call its fit first."
+            if callable(getattr(estimator, "predict", None))
+            else "Give what sklearn.cluster.KMeans.fit returns.",
         )
     return np.array(centers, dtype=np.float64)

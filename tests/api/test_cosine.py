@@ -135,7 +135,7 @@ def test_zero_rows_refused_at_transform(with_zeros):
         model.transform(with_zeros.where("id <> 3")).collect()
     with pytest.raises(InvalidInputError, match="2 of 4 rows"):
         model.evaluate(with_zeros.where("id <> 3"))
-    with pytest.raises(InvalidInputError, match=r"1 row\(s\) of zeros"):
+    with pytest.raises(InvalidInputError, match=r"1 row of zeros"):
         model.predict([0.0, 0.0])
 
 
