@@ -85,7 +85,7 @@ class TestStartedByPython:
         assert seen["spark.master"] == "local[*]"
         assert result.returncode == 2
         assert result.stderr == (
-            "job.py: error: LocalKMeans: parameter 'k' must be an integer >= 1; got 0. Give more.\n"
+            "job: error: LocalKMeans: parameter 'k' must be an integer >= 1; got 0. Give more.\n"
         )
 
 
@@ -100,7 +100,7 @@ class TestStartedBySparkSubmit:
             PYSPARK_PYTHON=sys.executable, end="invalid",
         )  # fmt: skip
         assert result.returncode == 2, result.stderr
-        assert result.stdout.splitlines()[-1].startswith("job.py: error: LocalKMeans")
+        assert result.stdout.splitlines()[-1].startswith("job: error: LocalKMeans")
         assert "Traceback" not in result.stdout + result.stderr
         assert seen["spark.master"] == "local[1]"
         assert seen["spark.buffer.size"] == "70000"
@@ -116,7 +116,7 @@ class TestStartedBySparkSubmit:
         assert result.returncode == 1
         assert "Traceback (most recent call last)" in result.stdout
         last = result.stdout.splitlines()[-1]
-        assert last.startswith("job.py: error: ZeroDivisionError: division by zero (unexpected")
+        assert last.startswith("job: error: ZeroDivisionError: division by zero (unexpected")
 
 
 def test_open_session_is_lent_and_stays_open(spark):
