@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyspark
 import pytest
-from pyspark.errors import PySparkException, PythonException
+from pyspark.errors import PySparkException
 from pyspark.ml.evaluation import ClusteringEvaluator
 from pyspark.ml.feature import OneHotEncoder, VectorAssembler
 from pyspark.ml.linalg import SparseVector, Vectors
@@ -165,7 +165,7 @@ def test_the_wrong_number_of_features(model, spark):
     with pytest.raises(InvalidInputError, match="columns a must be 2 numbers wide"):
         LocalKMeansModel([[0.0, 0.0]]).setFeaturesCols(["a"]).transform(with_metadata)
     arrays = spark.createDataFrame([([1.0, 2.0, 3.0],)], ["features"])
-    with pytest.raises(PythonException, match=r"must be 2 numbers wide.*got 3"):
+    with pytest.raises(PySparkException, match=r"must be 2 numbers wide.*got 3"):
         model.transform(arrays).collect()
 
 
