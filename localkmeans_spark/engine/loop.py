@@ -21,6 +21,7 @@ _SMALL_IMPROVEMENT = 0.000001
 # (benchmarks/safeguard.py has the figures).
 _BY_CHANCE = 2.0
 _LEFT_BY_AVERAGING = 30.0
+_TELLING = 0.1
 # Machines whose centers differ by more than this share of the scatter hold different kinds of
 # rows (sorted tables: 0.37 to 0.97) or ran into different local optima (at random placement
 # mostly under 0.2). Averaging such centers undoes the work, at once, not one round late.
@@ -292,10 +293,13 @@ class LloydRun:
 def _gains_little(found: Exchange) -> bool:
     """Whether a round's own gain is less than local steps may lead astray.
 
-    The bound on the new centers' inertia tells one round before the inertia itself does.
+    The bound on the new centers' inertia tells one round before the inertia itself does. It is
+    above that by up to the machines' spread, so where the bias is far below it, nothing is told.
     """
-    gain = found.inertia - found.bound
-    return gain < max(_SMALL_IMPROVEMENT, _bias(found)) * found.inertia
+    bias = _bias(found)
+    if bias < _TELLING * found.spread:
+        return False
+    return found.inertia - found.bound < max(_SMALL_IMPROVEMENT, bias) * found.inertia
 
 
 def _bias(found: Exchange) -> float:
