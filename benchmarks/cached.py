@@ -81,7 +81,7 @@ def main() -> None:
     if options.json is not None:
         shape = {name: getattr(options, name) for name in ("n", "d", "k", "iterations")}
         figures = {**shape, "blas": native, "fits": found, **environment()}
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+        options.json.write_text(json.dumps(figures) + "\n")
 
 
 def _measure(fits: dict[str, Callable[[], Any]], repeats: int) -> dict[str, dict[str, Any]]:
