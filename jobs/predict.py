@@ -14,8 +14,9 @@ if __package__ in (None, ""):  # run as a script: the repository is not on the p
 from pyspark.sql import SparkSession
 
 from jobs.arguments import parse_predict
+from jobs.columns import Table, column
 from jobs.estimator_flags import in_words_of_flags, set_by_flag
-from jobs.inputs import find_source, read_table
+from jobs.inputs import Source, find_source, read_table
 from jobs.interruptions import interruptible
 from jobs.labelling import LABEL, SETTINGS, check_written, labelled
 from jobs.options import PredictOptions
@@ -25,7 +26,7 @@ from jobs.progress import say
 from jobs.session import open_session, user_errors
 from jobs.tables import json_line, sizes_table
 from localkmeans_spark import LocalKMeans, LocalKMeansModel
-from localkmeans_spark.errors import invalid
+from localkmeans_spark.errors import Fact, invalid
 
 OWNER = "predict"
 MARKER = "_SUCCESS"
@@ -58,6 +59,7 @@ def run(options: PredictOptions, session_opened: Callable[[], None]) -> None:
             model.setFeaturesCol(table.features_col)
         else:
             model.setFeaturesCols(list(table.feature_cols))
+        _check_width(model, table, source)
         folder = draft.begin(spark)
         say(OWNER, f"labelling {options.input}")
         with in_words_of_flags(OWNER):
@@ -98,6 +100,30 @@ def _check_options(options: PredictOptions) -> None:
         raise invalid(
             OWNER, "--model", "a saved model", str(options.model), "It is DIR/model of jobs/fit.py."
         )
+
+
+def _check_width(model: LocalKMeansModel, table: Table, source: Source) -> None:
+    """Hold the width of the first row against the model's before all rows are read.
+
+    Rows that are wider or narrower later on are told by ``transform``, but Spark then ends its
+    Python workers in the middle of their work, and they complain about that on stderr.
+    """
+    name = table.features_col
+    if name is None:  # so many columns: transform checks them before it starts
+        return
+    if source.arrays is not None:
+        width = source.arrays.x.shape[1]
+    else:
+        row = table.frame.select(column(name)).where(column(name).isNotNull()).first()
+        if row is None:
+            return
+        width = row[0].size if hasattr(row[0], "size") else len(row[0])
+    if width != model.numFeatures:
+        raise invalid(
+            OWNER, f"column '{name}'",
+            f"{model.numFeatures} numbers wide, as the model's centers are", Fact(width),
+            "Give it the columns that the model was fitted on.",
+        )  # fmt: skip
 
 
 def _sizes(spark: SparkSession, path: str) -> dict[int, int]:

@@ -14,6 +14,9 @@ from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 # Squares and products must stay inside the dtype: smallest and largest magnitude of the data.
 _RANGE = {"float32": (1e-15, 1e16), "float64": (1e-140, 1e140)}
 
+# Below it, sums of weighted rows come near the smallest numbers there are and lose digits.
+_LEAST_WEIGHT = 1e-250
+
 Breach = Callable[[str, str, str, str], InvalidInputError]
 
 
@@ -78,7 +81,15 @@ def _check_weights(found: list[Statistics], config: FitConfig, breach: Breach) -
             f"{count_of(count, 'row')} with a negative, NaN, infinite or null weight",
             "Filter or fill these rows; a weight of 0 leaves a row out.",
         )
-    if not np.isfinite(sum(item.sum_weights for item in found)):
+    total = sum(item.sum_weights for item in found)
+    if 0 < total < _LEAST_WEIGHT:
+        raise breach(
+            f"column '{config.data.weight_col}' (weightCol)",
+            f"of a sum of at least {_LEAST_WEIGHT:g}",
+            f"weights that add up to {total:g}",
+            "Multiply all weights by a constant: only their ratios matter to the centers.",
+        )
+    if not np.isfinite(total):
         raise breach(
             f"column '{config.data.weight_col}' (weightCol)",
             "of a finite sum",

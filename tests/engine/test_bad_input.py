@@ -84,6 +84,13 @@ def test_bad_weights(spark, weights, count):
     fails(frame, "column 'w' (weightCol)", f"{count} row", weight_col="w")
 
 
+@pytest.mark.parametrize(("weight", "word"), [(1e-320, "at least 1e-250"), (1e308, "finite sum")])
+def test_weights_whose_sum_cannot_be_kept(spark, weight, word):
+    rows = [([0.0], weight), ([1.0], weight), ([5.0], weight)]
+    frame = spark.createDataFrame(rows, "features array<double>, w double")
+    fails(frame, "column 'w' (weightCol)", word, "by a constant", weight_col="w")
+
+
 def test_all_weights_zero(spark):
     frame = spark.createDataFrame([([1.0], 0.0), ([2.0], 0.0)], "features array<double>, w double")
     fails(frame, "at least 1 row of weight > 0", weight_col="w")

@@ -136,3 +136,23 @@ def test_as_a_script(folder: Path, tmp_path: Path) -> None:
     found = pd.read_parquet(tmp_path / "out").sort_values("key")
     assert found["prediction"].tolist() == [0, 1, 1]
     np.testing.assert_allclose(found["distance"], [3, 0, 5])
+
+
+@pytest.mark.parametrize("rows", ["wide.npz", "wide.parquet"])
+def test_rows_of_another_width_are_told_before_any_is_labelled(
+    run_here: Run, spark: SparkSession, folder: Path, tmp_path: Path, rows: str
+) -> None:
+    np.savez(tmp_path / "wide.npz", X=np.ones((5, 3)))
+    vectors = [(None,), (Vectors.sparse(3, [1], [1.0]),)]
+    schema = spark.read.parquet(f"{folder}/t.parquet").select("features").schema
+    spark.createDataFrame(vectors, schema).write.parquet(f"{tmp_path}/wide.parquet")
+    told = run_here(
+        predict.main, "--model", folder / "by_vector", "--input", tmp_path / rows,
+        "--output", tmp_path / "out",
+    )  # fmt: skip
+    assert told.status == 2
+    assert "labelling" not in told.stderr
+    last = told.stderr.splitlines()[-1]
+    assert last.startswith("predict: error: column 'features' must be 2 numbers wide, as the model")
+    assert "got 3" in last
+    assert not (tmp_path / "out").exists()
