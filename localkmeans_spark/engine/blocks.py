@@ -27,6 +27,7 @@ from localkmeans_spark.engine.machine import (
 )
 from localkmeans_spark.engine.merge_tree import tree_depth
 from localkmeans_spark.engine.transport import BlockSerializer
+from localkmeans_spark.engine.worker_process import workers_of_sql
 
 _BATCH_LOCK = threading.Lock()
 _BATCH_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -102,18 +103,11 @@ def _run(
     before = context.getLocalProperty("spark.job.description")
     context.setJobDescription(f"LocalKMeans: {description}")
     shared = _share(context, payload)
+    run = partial(run_machines, worker=worker, payload=shared, merge=merge, empty_too=empty_too)
+    add = partial(_merge_optional, merge=merge)
     try:
-        found = rdd.mapPartitions(
-            partial(
-                run_machines,
-                worker=worker,
-                payload=shared,
-                merge=merge,
-                empty_too=empty_too,
-            )
-        )
-        add = partial(_merge_optional, merge=merge)
-        return found.treeAggregate(None, add, add, depth=depth)
+        with workers_of_sql(context):
+            return rdd.mapPartitions(run).treeAggregate(None, add, add, depth=depth)
     finally:
         # A failed job may still have tasks running that read it: those fail, harmlessly.
         shared.destroy()
