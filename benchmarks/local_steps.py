@@ -1,8 +1,10 @@
 """How many local steps pay: time to come within 0.1 % of the centralized result, by latency.
 
-All fits start from the same centers. The centralized result is plain Lloyd's (``localSteps=1``,
-20 iterations). Latency is added to every exchange (``benchmarks.slow_network``), as a network or a
-busy driver would. ``--json`` appends one object a size, latency and number of local steps.
+All fits of a repeat start from the same centers, those of the default seeding: from random rows
+they end in different optima, and the time to come near one of them says little. The centralized
+result is plain Lloyd's (``localSteps=1``, 20 iterations). Latency is added to every exchange
+(``benchmarks.slow_network``), as a network or a busy driver would. ``--json`` appends one object a
+size, latency and number of local steps.
 
 Example: ``python -m benchmarks.local_steps --sizes 400000,64,64 --latencies 0 0.5``
 """
@@ -18,15 +20,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from benchmarks.about import environment
-from benchmarks.data import read_rows, write_mixture
+from benchmarks.data import write_mixture
 from benchmarks.slow_network import slow_network
 from benchmarks.spark_systems import session
 
 _CLOSE, _ITERATIONS, _MOST_ITERATIONS = 1.001, 20, 40
 _NOISE = 2.0
+_SIZES = ["400000,64,64", "200000,784,10", "1000000,16,20"]
+_STEPS = "1,2,3,5,10,20,auto"
 
 
 def seconds_to(record: Any, goal: float) -> float | None:
@@ -43,18 +45,22 @@ def seconds_to(record: Any, goal: float) -> float | None:
     return spent if record.inertia <= goal else None
 
 
-def measure(spark: Any, path: Path, k: int, latency: float, options: argparse.Namespace) -> Any:
+def measure(
+    spark: Any, path: Path, size: tuple[int, int, int], latency: float, options: argparse.Namespace
+) -> Any:
     """Yield one row for every number of local steps."""
     from localkmeans_spark import LocalKMeans
 
-    x = read_rows(path)
+    n, d, k = size
     frame = spark.read.parquet(str(path))
 
+    seeding = [LocalKMeans(k=k, maxIter=0, seed=seed) for seed in range(options.repeats)]
+    starts = [estimator.fit(frame).clusterCenters() for estimator in seeding]
+
     def fit(steps: str, seed: int, max_iter: int) -> Any:
-        rows = np.random.default_rng(seed).choice(len(x), k, replace=False)
         local_steps: Any = int(steps) if steps.isdigit() else steps
         estimator = LocalKMeans(k=k, maxIter=max_iter, tol=0.0, seed=seed, localSteps=local_steps)
-        estimator.setInitialCenters(x[rows].astype(float).tolist())
+        estimator.setInitialCenters(starts[seed])
         return estimator.fit(frame).summary.record
 
     goals = [_CLOSE * fit("1", seed, _ITERATIONS).inertia for seed in range(options.repeats)]
@@ -64,7 +70,7 @@ def measure(spark: Any, path: Path, k: int, latency: float, options: argparse.Na
         found = [seconds_to(record, goal) for record, goal in zip(records, goals, strict=True)]
         reached = [item for item in found if item is not None]
         yield {
-            "n": len(x), "d": x.shape[1], "k": k, "latency": latency, "local_steps": steps,
+            "n": n, "d": d, "k": k, "latency": latency, "local_steps": steps,
             "reached": len(reached), "repeats": len(found),
             "seconds": median(reached) if len(reached) == len(found) else None,
             "rounds": median(len(record.rounds) for record in records),
@@ -76,9 +82,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sizes", nargs="+", default=["400000,64,64"], metavar="N,D,K")
+    parser.add_argument(
+        "--sizes", nargs="+", default=["400000,64,64", "200000,784,10"], metavar="N,D,K"
+    )
     parser.add_argument("--latencies", nargs="+", type=float, default=[0.0, 0.5], metavar="S")
-    parser.add_argument("--local-steps", default="1,2,3,5,10,20", help="(default: %(default)s)")
+    parser.add_argument(
+        "--local-steps", default="1,2,3,5,10,20,auto", help="(default: %(default)s)"
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     parser.add_argument("--driver-memory", default="8g")
@@ -90,7 +100,7 @@ def main() -> None:
             path = Path(folder) / text
             write_mixture(path, n, d, k, files=2 * options.cores, noise=_NOISE)
             for latency in options.latencies:
-                for row in measure(spark, path, k, latency, options):
+                for row in measure(spark, path, (n, d, k), latency, options):
                     print(json.dumps(row), file=sys.stderr)
                     if options.json is not None:
                         with options.json.open("a") as out:
