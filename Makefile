@@ -68,6 +68,8 @@ bench-quick: $(READY)  ## ratios against MLlib and scikit-learn, under 5 minutes
 BENCH_SIZES ?= 400000,64,64,1 2000000,64,100,1 1000000,128,1000,1 200000,784,10,1 \
   10000000,16,20,1 400000,50,100,3
 
+BENCH_DATA ?= ../shared/data
+
 bench: $(READY)  ## every figure of docs/BENCHMARKS.md; takes hours
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[benchmarks]'
 	for size in $(BENCH_SIZES); do \
@@ -76,11 +78,14 @@ bench: $(READY)  ## every figure of docs/BENCHMARKS.md; takes hours
 	    --json benchmarks/results/compare-$$1-$$2-$$3.json || exit 1; done
 	$(BIN)/python -m benchmarks.compare --n 2000000 --d 64 --k 100 --given-centers \
 	  --peers sklearn,dask-ml,faiss --json benchmarks/results/compare-2000000-64-100.json
+	$(BIN)/python -m benchmarks.cached --json benchmarks/results/cached-400000-64-64.json
+	$(BIN)/python -m benchmarks.seeding --data $(BENCH_DATA) --json benchmarks/results/seeding.json
 	$(BIN)/python -m benchmarks.transform --json benchmarks/results/transform.json
 	$(BIN)/python -m benchmarks.phases --sizes 400000,64,64 2000000,64,100 200000,784,10 \
 	  --json benchmarks/results/phases.json
 	$(BIN)/python -m benchmarks.growth --json benchmarks/results/growth.json
 	$(BIN)/python -m benchmarks.growth --memory --json benchmarks/results/growth.json
+	$(BIN)/python -m benchmarks.growth --rows --json benchmarks/results/growth.json
 	$(BIN)/python -m benchmarks.model --json benchmarks/results/model.json
 	$(BIN)/python -m benchmarks.local_steps --json benchmarks/results/local-steps.json
 	$(BIN)/python -m benchmarks.page

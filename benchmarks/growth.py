@@ -2,8 +2,9 @@
 
 From one base point, one quantity grows at a time, in one warm session; every fit runs the paper's
 plain algorithm (``safeguard=False``), so that the number of rounds is known. Memory is measured in
-fresh processes (``--memory``). ``--json`` appends one object a fit; ``benchmarks.model`` and
-``benchmarks.page`` read them.
+fresh processes (``--memory``). ``--rows`` goes on to more rows than Spark's memory holds (the
+driver memory says how many those are). ``--json`` appends one object a fit; ``benchmarks.model``
+and ``benchmarks.page`` read them.
 
 Example: ``python -m benchmarks.growth --json benchmarks/results/growth.json``
 """
@@ -52,6 +53,8 @@ SWEEPS: dict[str, list[int]] = {
     "local_steps": [1, 2, 5, 10],
 }
 _MIXED, _WARM_UP = 16, 8
+_NARROW = Point(d=16, k=20, m=16)
+_MANY_ROWS = [800_000, 3_200_000, 12_500_000, 50_000_000]
 _MEMORY_POINTS = [
     Point(n=25_000, d=8, k=8),
     Point(n=200_000), Point(n=800_000), Point(n=800_000, m=2), Point(n=800_000, d=64, m=2),
@@ -136,6 +139,25 @@ def measure_memory(options: argparse.Namespace) -> None:
         print(f"{point} {found['peak_bytes']}", file=sys.stderr)
 
 
+def measure_rows(options: argparse.Namespace) -> None:
+    """Measure narrow rows, more and more of them, and where their blocks are kept."""
+    sizes = [n for n in _MANY_ROWS if n <= options.largest]
+    for n in sizes:
+        point = _NARROW._replace(n=n)
+        with tempfile.TemporaryDirectory() as folder, session(options) as spark:
+            warm, path = Path(folder) / "warm-up", Path(folder) / "rows"
+            write_mixture(warm, 100_000, point.d, 16, files=point.m, noise=_NOISE)
+            write_mixture(path, point.n, point.d, 64, files=point.m, noise=_NOISE)
+            for _ in range(_WARM_UP):
+                fit(spark, warm, point._replace(n=100_000), 0)
+            with storage_peak(spark, every=0.5) as storage:
+                found = fit(spark, path, point, 0)
+            heap = int(spark.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory())
+        row = {"kind": "rows", **found, "kept_bytes": storage, "heap_bytes": heap}
+        _keep(options.json, {**row, "cores": options.cores})
+        print(f"{point} {found['seconds']['total']:.1f} s, {storage}", file=sys.stderr)
+
+
 def one_alone(options: argparse.Namespace) -> None:
     """Fit one point in this process and print its memory."""
     point = Point(*options.base)
@@ -156,7 +178,7 @@ def one_alone(options: argparse.Namespace) -> None:
             memory = peaks(os.getpid())
             heap = spark.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory()
     found |= {"before_bytes": before, "heap_bytes": int(heap)}
-    found["peak_bytes"] = {**memory, "storage": storage[0]}
+    found["peak_bytes"] = {**memory, "storage": storage["memory"]}
     print(json.dumps(found))
 
 
@@ -210,16 +232,26 @@ def main() -> None:
     parser.add_argument(
         "--sweeps", default=",".join([*SWEEPS, "mixed"]), help="(default: %(default)s)"
     )
-    parser.add_argument("--largest", type=int, default=800_000, help="rows (default: %(default)s)")
+    parser.add_argument(
+        "--largest", type=int, help=f"rows (default: 800,000; {_MANY_ROWS[-1]:,} with --rows)"
+    )
     parser.add_argument("--repeats", type=int, default=2, help="(default: %(default)s)")
     parser.add_argument("--cores", type=int, default=os.cpu_count(), help="(default: all)")
     parser.add_argument("--driver-memory", default="4g", help="(default: %(default)s)")
     parser.add_argument("--memory", action="store_true", help="measure memory, not time")
+    parser.add_argument("--rows", action="store_true", help="more rows than memory holds")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--json", type=Path, help="append one JSON object a fit here")
     options = parser.parse_args()
-    run = one_alone if options.alone else measure_memory if options.memory else measure
-    run(options)
+    options.largest = options.largest or (_MANY_ROWS[-1] if options.rows else 800_000)
+    if options.alone:
+        one_alone(options)
+    elif options.memory:
+        measure_memory(options)
+    elif options.rows:
+        measure_rows(options)
+    else:
+        measure(options)
 
 
 if __name__ == "__main__":

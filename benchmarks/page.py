@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import page_compare, page_growth
+from benchmarks import page_compare, page_growth, page_quality
 
 RESULTS = Path("benchmarks/results")
 PAGE = Path("docs/BENCHMARKS.md")
@@ -55,8 +55,11 @@ def page(folder: Path) -> str:
         page_compare.machine(compared or growth),
         page_compare.targets(compared, latest(phases), load(folder, "transform.json")),
         page_compare.peers(compared),
+        page_quality.cached(load(folder, "cached-*.json")),
+        page_quality.seeding(latest(load(folder, "seeding.json"))),
         page_compare.where(phases),
         page_growth.growth(latest(row for row in growth if row["kind"] == "time")),
+        page_growth.many_rows(latest(row for row in growth if row["kind"] == "rows")),
         page_growth.memory(latest(row for row in growth if row["kind"] == "memory")),
         page_growth.cost_model(model),
         page_growth.clusters(model),

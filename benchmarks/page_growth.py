@@ -60,6 +60,36 @@ def growth(rows: Sequence[Row]) -> str:
     )
 
 
+def many_rows(rows: Sequence[Row]) -> str:
+    """Tell the time of more and more rows, and where they are kept."""
+    if not rows:
+        return ""
+    lines = []
+    for row in rows:
+        seconds, kept = row["seconds"], row["kept_bytes"]
+        steps = sum(each["steps"] for each in row["rounds"])
+        lines.append([
+            row["n"], kept["memory"] / 1e6, kept["disk"] / 1e6,
+            *[seconds[phase] for phase in ("ingest", "seed", "iterate", "final", "total")],
+            f"{1e9 * seconds['iterate'] / row['n'] / steps:.0f}",
+        ])  # fmt: skip
+    slope = log_slope([row["n"] for row in rows], [row["seconds"]["total"] for row in rows])
+    base = rows[0]
+    return (
+        "## Many rows\n\n"
+        "`python -m benchmarks.growth --rows`: narrow rows, until Spark's memory does not hold "
+        f"them and blocks go to disk. d = {base['d']}, K = {base['k']}, m = {base['m']}, "
+        f"L = {base['local_steps']}, {base['iterations']} iterations, a heap of "
+        f"{base['heap_bytes'] / 1e9:.1f} GB. Log-log slope of the total: {slope.slope:.2f}. "
+        f"Commit {rows[-1]['commit']}.\n\n"
+        + table(
+            ["n", "in memory, MB", "on disk, MB", "ingest", "seed", "iterate", "final",
+             "total, s", "ns a row and iteration"],
+            lines,
+        )
+    )  # fmt: skip
+
+
 def memory(rows: Sequence[Row]) -> str:
     """Tell peak memory beside its bounds."""
     if not rows:

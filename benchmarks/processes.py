@@ -56,16 +56,17 @@ def _peak(pid: int) -> int:
 
 
 @contextmanager
-def storage_peak(spark: Any, every: float = 0.1) -> Iterator[list[int]]:
-    """Watch how many bytes of blocks Spark keeps in memory; the list's one item is the peak."""
+def storage_peak(spark: Any, every: float = 0.1) -> Iterator[dict[str, int]]:
+    """Watch how many bytes of blocks Spark keeps: the peaks in ``memory`` and on ``disk``."""
     context = spark.sparkContext._jsc.sc()
-    peak, done = [0], threading.Event()
+    peak, done = {"memory": 0, "disk": 0}, threading.Event()
 
     def watch() -> None:
         while not done.is_set():
             with contextlib.suppress(Exception):  # a status that vanishes while it is read
-                used = sum(int(info.memSize()) for info in context.getRDDStorageInfo())
-                peak[0] = max(peak[0], used)
+                kept = list(context.getRDDStorageInfo())
+                peak["memory"] = max(peak["memory"], sum(int(each.memSize()) for each in kept))
+                peak["disk"] = max(peak["disk"], sum(int(each.diskSize()) for each in kept))
             time.sleep(every)
 
     thread = threading.Thread(target=watch, daemon=True)

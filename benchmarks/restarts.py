@@ -28,10 +28,12 @@ _NO_TRAFFIC = Traffic(0, 0, 0.0)
 
 def contest(machines: InProcessMachines, config: FitConfig) -> tuple[float, int, list[float]]:
     """Return the cost, the Lloyd steps of all restarts, and the costs of single fits."""
-    found = Contest(config, machines.data)
     seeds = restart_seeds(config.seed, config.n_init)
+    drawn = [machine.describe(m, seeds) for m in machines.machines]
+    machines.data = replace(machines.data, statistics=drawn)
+    found = Contest(config, machines.data)
     dialogues = [
-        seeding_dialogue(machines.data, config.k, "local-k-means++", 2, seed, found.walks(place))
+        seeding_dialogue(machines.data, config.k, config.init_mode, 2, seed, found.walks(place))
         for place, seed in enumerate(seeds)
     ]
     seedings = hold_dialogues(dialogues, machines.answer)
@@ -73,9 +75,7 @@ def main() -> None:
         machines = InProcessMachines(np.array_split(x, 8))
         rows = []
         for seed in range(options.seeds):
-            config = FitConfig(k=k, seed=seed, n_init=5, tol=0.0)
-            drawn = [machine.describe(m, restart_seeds(seed, 5)) for m in machines.machines]
-            machines.data = replace(machines.data, statistics=drawn)
+            config = FitConfig(k=k, seed=seed, n_init=5, tol=0.0, init_mode="local-k-means++")
             cost, steps, alone = contest(machines, config)
             best = min(alone)
             rows.append([cost / best - 1, alone[0] / best - 1, np.mean(alone) / best - 1, steps])

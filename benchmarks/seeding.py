@@ -2,7 +2,9 @@
 
 For each data set, over several seeds: scikit-learn's greedy k-means++ (all rows), and ours: greedy
 ``k-means++`` (judged on a sample), and ``local-k-means++``, the paper's plain draws. From each, 20
-exact Lloyd iterations. Simulated in one process, four machines, with the engine's own functions.
+exact Lloyd iterations. Then fits with ``nInit=3`` (L = 5, hopeless restarts dropped early), to be
+held against the best of all scikit-learn's. Simulated in one process, four machines, with the
+engine's own functions. ``--json`` appends one object a data set.
 
 Example: ``python -m benchmarks.seeding --data ../shared/data --seeds 10``
 """
@@ -10,15 +12,20 @@ Example: ``python -m benchmarks.seeding --data ../shared/data --seeds 10``
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 from threadpoolctl import threadpool_limits
 
+from benchmarks.about import environment
 from benchmarks.in_process import InProcessMachines, run_lloyd
+from benchmarks.restarts import contest
+from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.seeding import seed_centers
 
 _ROWS = 100_000
@@ -47,37 +54,54 @@ def data_sets(folder: Path | None) -> Iterator[tuple[str, np.ndarray, int]]:
         yield name, x[kept].astype(np.float64), k
 
 
+def costs_of(
+    x: np.ndarray, k: int, n_seeds: int
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Return mode → costs after 20 iterations, and → seconds of the seeding, one a seed."""
+    costs: dict[str, list[float]] = {}
+    seconds: dict[str, list[float]] = {}
+    for seed in range(n_seeds):
+        machines = InProcessMachines(np.array_split(x, 4), seed=seed)
+        for mode in ("scikit-learn", *_OURS):
+            began = time.perf_counter()
+            if mode == "scikit-learn":
+                centers, _ = kmeans_plusplus(x, k, random_state=seed)
+            else:
+                found = seed_centers(machines, k, mode, 2, seed)
+                centers = found.centers + machines.data.frame.mean
+            seconds.setdefault(mode, []).append(time.perf_counter() - began)
+            cost, _ = run_lloyd(machines, centers, local_steps=1)
+            costs.setdefault(mode, []).append(cost)
+        config = FitConfig(k=k, seed=seed, n_init=3, tol=0.0)
+        costs.setdefault("nInit=3", []).append(contest(machines, config)[0])
+    return costs, seconds
+
+
 def main() -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, help="folder with pendigits.npz and so on")
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--json", type=Path, help="append one JSON object a line here")
     options = parser.parse_args()
-    print(
-        "cost after 20 iterations / median of scikit-learn's: median, best, worst; driver seconds"
-    )
+    print("cost / median of scikit-learn's: median, best, worst; driver seconds of seeding")
     with threadpool_limits(1):
         for name, x, k in data_sets(options.data):
-            costs: dict[str, list[float]] = {}
-            seconds: dict[str, list[float]] = {}
-            for seed in range(options.seeds):
-                machines = InProcessMachines(np.array_split(x, 4), seed=seed)
-                for mode in ("scikit-learn", *_OURS):
-                    began = time.perf_counter()
-                    if mode == "scikit-learn":
-                        centers, _ = kmeans_plusplus(x, k, random_state=seed)
-                    else:
-                        found = seed_centers(machines, k, mode, 2, seed)
-                        centers = found.centers + machines.data.frame.mean
-                    seconds.setdefault(mode, []).append(time.perf_counter() - began)
-                    cost, _ = run_lloyd(machines, centers, local_steps=1)
-                    costs.setdefault(mode, []).append(cost)
+            costs, seconds = costs_of(x, k, options.seeds)
             unit = float(np.median(costs["scikit-learn"]))
+            ratios = {mode: (np.array(found) / unit).tolist() for mode, found in costs.items()}
             print(f"{name} {x.shape} k={k}")
-            for mode, found_costs in costs.items():
-                ratio = np.array(found_costs) / unit
-                print(f"  {mode:16} {np.median(ratio):7.4f} {ratio.min():7.4f} {ratio.max():7.4f} "
-                      f"{np.median(seconds[mode]):7.2f} s", flush=True)  # fmt: skip
+            for mode, ratio in ratios.items():
+                taken = f"{np.median(seconds[mode]):7.2f} s" if mode in seconds else ""
+                print(f"  {mode:16} {np.median(ratio):7.4f} {min(ratio):7.4f} {max(ratio):7.4f} "
+                      f"{taken}", flush=True)  # fmt: skip
+            row: dict[str, Any] = {"data": name, "n": len(x), "d": x.shape[1], "k": k}
+            row |= {"ratios": ratios, "seconds": seconds}
+            if options.json is not None:
+                with options.json.open("a") as out:
+                    out.write(json.dumps({**row, **environment()}) + "\n")
 
 
 if __name__ == "__main__":
