@@ -10,7 +10,7 @@ import jinja2
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jobs.paper_pictures import bars_picture, curves_picture, picture_bytes
+from jobs.paper_pictures import curves_picture, picture_bytes, points_picture
 
 TITLES = {
     "1a": "Figure 1a: LocalKMeans++, r = 3.01",
@@ -73,7 +73,7 @@ def draw(figure: str, tables: dict[str, pd.DataFrame]) -> Figure | None:
     if figure == "seeding":
         table = tables["restarts"].copy()
         table["r"] = [f"r = {r}" for r in table["r"]]
-        picture = bars_picture(table, "mean", "se", by="r", rows="seeding")
+        picture = points_picture(table, "mean", "se", by="r", rows="seeding")
         picture.axes[0].set_ylabel("final misclustering A, ± 1 se")
         return picture
     if figure == "beyond":
@@ -101,12 +101,10 @@ def draw(figure: str, tables: dict[str, pd.DataFrame]) -> Figure | None:
 
 def _draw_beyond(table: pd.DataFrame) -> Figure:
     table = table.copy()
-    table["name"] = [
-        f"L = {steps} {method}" for steps, method in zip(table["L"], table["method"], strict=True)
-    ]
+    table["L"] = [f"L = {steps}" for steps in table["L"]]
     table["above"] = 100.0 * (table["relative"] - 1.0)
     table["above_se"] = 100.0 * table["relative_se"].fillna(0.0)
-    picture = bars_picture(table, "above", "above_se", by="name", rows="placement")
+    picture = points_picture(table, "above", "above_se", by="L", rows="placement", mark="method")
     picture.axes[0].set_ylabel("objective above centralized, %")
     return picture
 

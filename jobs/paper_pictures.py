@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import matplotlib
 import pandas as pd
@@ -68,21 +67,39 @@ def _draw(axes: Axes, rows: pd.DataFrame, names: list[str], by: str) -> None:
     axes.margins(x=0.01)
 
 
-def bars_picture(table: pd.DataFrame, value: str, error: str, by: str, rows: str) -> Figure:
-    """Draw grouped points with error bars: one group a value of ``rows``, one colour of ``by``."""
-    groups, names = list(dict.fromkeys(table[rows])), list(dict.fromkeys(table[by]))
+def points_picture(
+    table: pd.DataFrame, value: str, error: str, by: str, rows: str, mark: str | None = None
+) -> Figure:
+    """Draw grouped points with error bars.
+
+    Parameters
+    ----------
+    table : DataFrame
+    value, error : str
+        Columns with the height of a point and half its error bar.
+    by : str
+        Column that gives a point its colour.
+    rows : str
+        Column that gives a point its group.
+    mark : str or None
+        Column that gives a point its marker.
+    """
+    groups, colors = list(dict.fromkeys(table[rows])), list(dict.fromkeys(table[by]))
+    marks = list(dict.fromkeys(table[mark])) if mark else [""]
+    series = table[[by, mark] if mark else [by]].drop_duplicates().to_numpy().tolist()
     figure = Figure(figsize=(7.2, 3.6), layout="constrained")
     axes = figure.subplots()
-    for place, name in enumerate(names):
-        mine = table[table[by] == name].set_index(rows).reindex(groups)
-        offset = (place - (len(names) - 1) / 2) * 0.7 / max(len(names), 1)
-        style: dict[str, Any] = {
-            "color": _COLORS[place % len(_COLORS)],
-            "fmt": "osD"[place // len(_COLORS)],
-        }
+    for place, names in enumerate(series):
+        kind = names[1] if mark else ""
+        mine = table[table[by] == names[0]]
+        mine = (mine[mine[mark] == kind] if mark else mine).set_index(rows).reindex(groups)
+        offset = (place - (len(series) - 1) / 2) * 0.7 / max(len(series), 1)
         axes.errorbar(
-            [i + offset for i in range(len(groups))], mine[value], mine[error], label=str(name),
-            markersize=4, capsize=2, linewidth=1, **style,
+            [i + offset for i in range(len(groups))], mine[value], mine[error],
+            label=" ".join(map(str, names)), markersize=4, capsize=2, linewidth=1,
+            color=_COLORS[colors.index(names[0]) % len(_COLORS)],
+            fmt="osD"[marks.index(kind)],
+            markerfacecolor="white" if marks.index(kind) else None,
         )  # fmt: skip
     axes.set_xticks(range(len(groups)), [str(group) for group in groups])
     axes.spines[["top", "right"]].set_visible(False)
