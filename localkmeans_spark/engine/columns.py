@@ -12,7 +12,9 @@ from pyspark.sql.types import (
     BooleanType,
     DataType,
     DecimalType,
+    DoubleType,
     FloatType,
+    IntegerType,
     NumericType,
 )
 
@@ -86,9 +88,9 @@ def _features(names: ColumnNames, config: DataConfig, owner: str) -> tuple[Colum
         return _vector_parts(column), "vector", size
     if isinstance(field.dataType, ArrayType) and _is_number(field.dataType.elementType):
         # Arrow hands float arrays over as they are; every other number becomes a double.
-        element = field.dataType.elementType
-        target = "float" if isinstance(element, FloatType) else "double"
-        return column.cast(f"array<{target}>"), "array", None
+        # A type that is given as an object spares a new session the start of Spark's parser.
+        is_fine = isinstance(field.dataType.elementType, (FloatType, DoubleType))
+        return column if is_fine else column.cast(ArrayType(DoubleType())), "array", None
     raise _wrong_type(owner, name, "featuresCol", _ACCEPTED, field.dataType)
 
 
@@ -99,7 +101,7 @@ def _vector_parts(column: Column) -> Column:
     as the indices of dense vectors are; empty arrays cost nothing.
     """
     parts = F.unwrap_udt(column)
-    indices = F.coalesce(parts["indices"], F.array().cast("array<int>"))
+    indices = F.coalesce(parts["indices"], F.array().cast(ArrayType(IntegerType())))
     fields = [
         indices.alias(name) if name == "indices" else parts[name].alias(name)
         for name in ("type", "size", "indices", "values")
@@ -111,7 +113,7 @@ def _number(names: ColumnNames, name: str, parameter: str, owner: str) -> Column
     column, field = names.resolve(name, parameter)
     if not _is_number(field.dataType):
         raise _wrong_type(owner, name, parameter, "numeric", field.dataType)
-    return column.cast("double")
+    return column.cast(DoubleType())
 
 
 def _is_number(data_type: DataType) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from localkmeans_spark.engine.arrow_rows import RowBatch, read_features
 from localkmeans_spark.engine.block_format import StoredBlock, encode
@@ -22,7 +23,7 @@ from localkmeans_spark.kernel.spherical import unit_rows
 # Just under half a region of G1 on a heap of 8 GiB: a larger byte array is "humongous" there, and
 # the JVM then takes twice as long to take the blocks in.
 BLOCK_BYTES = 2000 << 10
-BLOCK_SCHEMA = "block binary"
+BLOCK_SCHEMA = StructType([StructField("block", BinaryType())])
 # Rows looked at to place the origin.
 _ORIGIN_ROWS = 1024
 
