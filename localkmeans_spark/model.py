@@ -10,8 +10,9 @@ from pyspark.ml.util import MLReadable, MLWritable
 from pyspark.sql import DataFrame
 
 from localkmeans_spark import interop
+from localkmeans_spark.accessors import LocalKMeansParams
 from localkmeans_spark.engine.ingest import origin_of
-from localkmeans_spark.engine.record import FitRecord
+from localkmeans_spark.engine.record import FitRecord, FitResult
 from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.kernel.spherical import unit_centers
 from localkmeans_spark.labelling import LabelsRows
@@ -207,6 +208,20 @@ class LocalKMeansModel(LabelsRows, Model, MLWritable, MLReadable["LocalKMeansMod
     def fromSklearn(cls, estimator: Any) -> LocalKMeansModel:
         """Return a model with the centers of a fitted scikit-learn ``KMeans``."""
         return cls(interop.centers_of_sklearn(estimator, cls.__name__))
+
+
+def fitted_model(
+    estimator: LocalKMeansParams, result: FitResult, dataset: DataFrame
+) -> LocalKMeansModel:
+    """Make the model of a fit, with the estimator's name and parameters."""
+    measure = result.record.distance_measure
+    model = LocalKMeansModel(result.centers, result.origin, result.record.dtype, measure)
+    model._resetUid(estimator.uid)
+    estimator._copyValues(model)
+    model._set(seed=result.record.seed)
+    names = estimator.getFeaturesCol(), estimator.getPredictionCol()
+    model._set_summary(result.record, *names, dataset)
+    return model
 
 
 def _numbers(
