@@ -13,7 +13,7 @@ from localkmeans_spark import interop
 from localkmeans_spark.accessors import LocalKMeansParams
 from localkmeans_spark.engine.ingest import origin_of
 from localkmeans_spark.engine.record import FitRecord, FitResult
-from localkmeans_spark.errors import Fact, count_of, invalid
+from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 from localkmeans_spark.kernel.spherical import unit_centers
 from localkmeans_spark.labelling import LabelsRows
 from localkmeans_spark.params import check_directions, checked
@@ -145,14 +145,8 @@ class LocalKMeansModel(LabelsRows, Model, MLWritable, MLReadable["LocalKMeansMod
         if rows.shape[1] != self.numFeatures:
             raise wrong_width("LocalKMeansModel", "value", self.numFeatures, rows.shape[1])
         labels, _, usable = label_rows(rows, self.frame, with_costs=False)
-        if usable is not None:  # numbers are finite, so these are zeros
-            raise invalid(
-                "LocalKMeansModel",
-                "value",
-                "different from 0 with distanceMeasure='cosine'",
-                Fact(f"{count_of(int((~usable).sum()), 'row')} of zeros"),
-                "A row of zeros has no direction.",
-            )
+        if usable is not None:
+            raise _unusable(self.frame, int((~usable).sum()))
         return int(labels[0]) if single else labels
 
     def _set_summary(
@@ -222,6 +216,20 @@ def fitted_model(
     names = estimator.getFeaturesCol(), estimator.getPredictionCol()
     model._set_summary(result.record, *names, dataset)
     return model
+
+
+def _unusable(frame: Frame, n_rows: int) -> InvalidInputError:
+    """Build the error for rows of finite numbers that have no label all the same."""
+    rows = count_of(n_rows, "row")
+    if not frame.is_cosine:
+        return invalid(
+            "LocalKMeansModel", "value", f"free of {frame.too_far()}", Fact(f"{rows} with such"),
+            "Rescale the features before the fit.",
+        )  # fmt: skip
+    return invalid(
+        "LocalKMeansModel", "value", "different from 0 with distanceMeasure='cosine'",
+        Fact(f"{rows} of zeros"), "A row of zeros has no direction.",
+    )  # fmt: skip
 
 
 def _numbers(

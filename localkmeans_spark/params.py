@@ -161,9 +161,9 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "handleInvalid": Parameter(
         "error", "'error', 'skip' or 'keep'", as_text, one_of("error", "skip", "keep"),
-        "What to do with rows that have a null, NaN or infinite feature (or, for cosine distance, "
-        "zeros only): fail, leave them out, or (keep) let transform put them in an extra cluster "
-        "k; fit leaves them out with keep as with skip.",
+        "What to do with rows that have a null, NaN or infinite feature, or (transform, evaluate) "
+        "one too large for dtype, or (cosine distance) zeros only: fail, leave them out, or (keep) "
+        "let transform put them in an extra cluster k; fit leaves them out with keep as with skip.",
         "Use 'skip' to leave such rows out.",
     ),
     "canonicalOrder": Parameter(
