@@ -242,6 +242,7 @@ def _numbers(
         if not np.isfinite(numbers).all():
             found += " with NaN or infinite numbers"
         elif numbers.shape == shape or (shape is None and numbers.ndim == 2 and numbers.size):
+            numbers += 0.0  # -0.0 becomes 0.0
             return numbers
     except (TypeError, ValueError):
         found = f"a value of type {type(value).__name__}"
