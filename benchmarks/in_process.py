@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from localkmeans_spark.engine import aggregate, machine
+from localkmeans_spark.engine import aggregate, machine, machine_rounds
 from localkmeans_spark.engine.block_format import StoredBlock
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.data_summary import summarise
@@ -53,20 +53,22 @@ class InProcessMachines:
 
     def round(self, order: Order) -> aggregate.Exchange:
         """Run one round from one set of centers."""
-        payload = machine.RoundOrder(
+        payload = machine_rounds.RoundOrder(
             self.data.frame, [order.centers], [order.local_steps], [order.settled]
         )
         merged = None
         for item in self.machines:
-            found = machine.local_round(item, payload)
+            found = machine_rounds.local_round(item, payload)
             merged = found if merged is None else aggregate.merge_rounds(merged, found)
         assert merged is not None
         return aggregate.exchange(merged[0], order.centers)
 
     def inertia(self, centers: np.ndarray) -> float:
         """Exact inertia of centers in the shared frame."""
-        order = machine.CentersOrder(centers + self.data.frame.mean)
-        return float(sum(machine.assign(item, order).inertia.sum() for item in self.machines))
+        order = machine_rounds.CentersOrder(centers + self.data.frame.mean)
+        return float(
+            sum(machine_rounds.assign(item, order).inertia.sum() for item in self.machines)
+        )
 
     def answer(self, questions: Sequence[Question]) -> list[Any]:
         """As ``SparkMachines.answer``."""

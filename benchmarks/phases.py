@@ -29,10 +29,11 @@ from threadpoolctl import threadpool_limits
 from benchmarks.about import environment
 from benchmarks.data import write_mixture
 from benchmarks.spark_systems import session
-from localkmeans_spark.engine import machine
 from localkmeans_spark.engine.aggregate import RoundSummary, merge_rounds
 from localkmeans_spark.engine.blocks import Blocks, open_blocks
 from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.engine.machine import Machine
+from localkmeans_spark.engine.machine_rounds import RoundOrder, local_round
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
 from localkmeans_spark.kernel.lloyd import Block, add_cluster_sums
 from localkmeans_spark.kernel.local_steps import local_phase
@@ -42,7 +43,7 @@ _BLOCK_BYTES = 5 << 20
 _NOISE = 2.0
 
 
-def _nothing(on_machine: machine.Machine, order: Any) -> None:
+def _nothing(on_machine: Machine, order: Any) -> None:
     """Take the blocks and leave it at that."""
 
 
@@ -50,7 +51,7 @@ def _first(left: Any, right: Any) -> Any:
     return left
 
 
-def _zeros(on_machine: machine.Machine, order: machine.RoundOrder) -> list[RoundSummary]:
+def _zeros(on_machine: Machine, order: RoundOrder) -> list[RoundSummary]:
     """Send a round's summary without computing it."""
     k, d = order.centers[0].shape
     one_a_machine = [np.ones(1)] * (len(fields(RoundSummary)) - 2)
@@ -114,8 +115,8 @@ def round_parts(blocks: Blocks, centers: np.ndarray, repeats: int) -> dict[str, 
     n_tasks, nbytes = blocks.tasks.getNumPartitions(), centers.nbytes
     numbers = context.parallelize(range(n_tasks), n_tasks).mapPartitions(_drain_numbers)
 
-    def order(local_steps: int) -> machine.RoundOrder:
-        return machine.RoundOrder(frame, [centers - frame.mean], [local_steps], [True])
+    def order(local_steps: int) -> RoundOrder:
+        return RoundOrder(frame, [centers - frame.mean], [local_steps], [True])
 
     def run(worker: Any, local_steps: int, merge: Any = merge_rounds) -> float:
         return seconds(
@@ -124,7 +125,7 @@ def round_parts(blocks: Blocks, centers: np.ndarray, repeats: int) -> dict[str, 
 
     scheduling = seconds(lambda: numbers.treeAggregate(None, _first, _first, depth=1), repeats)
     moved, summed = run(_nothing, 1, _first), run(_zeros, 1)
-    one, five = run(machine.local_round, 1), run(machine.local_round, 5)
+    one, five = run(local_round, 1), run(local_round, 5)
     return {
         "scheduling": scheduling,
         "transport": moved - scheduling,

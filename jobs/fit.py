@@ -113,7 +113,7 @@ def write_results(
         say(OWNER, "writing the report")
         page = _report(spark, model, table, options, counted)
         folder.child("report.html").write(page.encode())
-    return _metrics(model, counted, output)
+    return _metrics(model, table, counted, output)
 
 
 def _confusion(rows: DataFrame, label_col: str | None, k: int) -> Confusion | None:
@@ -126,12 +126,15 @@ def _confusion(rows: DataFrame, label_col: str | None, k: int) -> Confusion | No
         return None
 
 
-def _metrics(model: LocalKMeansModel, counted: Confusion | None, output: str) -> dict[str, Any]:
+def _metrics(
+    model: LocalKMeansModel, table: Table, counted: Confusion | None, output: str
+) -> dict[str, Any]:
     record = model.summary.record
     metrics: dict[str, Any] = {
         "k": record.k,
         "n": record.n_points,
         "d": record.n_features,
+        "features": list(table.feature_cols) or [table.features_col],
         "partitions": record.n_partitions,
         "local_steps": record.local_steps,
         "n_iter": record.n_iter,

@@ -10,6 +10,7 @@ from types import TracebackType
 from pyspark.sql import SparkSession
 
 from jobs.places import LocalPlace, Place, find_place, local_path
+from jobs.temporary import hold, release, remove_abandoned
 from localkmeans_spark.errors import Fact, invalid
 
 
@@ -19,6 +20,9 @@ class Draft:
     Use it as a context manager around the whole job; without :meth:`publish`, leaving removes
     every trace, also on Ctrl-C. Enter it before the session starts, so that it is left after the
     session has stopped: no task can write into the directory any more while it is removed.
+
+    A killed process leaves its directory behind. On a local disk the next one with the same output
+    removes it; on other file systems it stays, beside the output, as ``.NAME.partial-*``.
 
     Parameters
     ----------
@@ -43,6 +47,7 @@ class Draft:
         self._target: Place | None = None
         self._aside: Place | None = None
         self._first_made: Path | None = None
+        self._held: int | None = None
         sure = local_path(path)
         if sure is not None:
             self._check(LocalPlace(sure))
@@ -58,12 +63,16 @@ class Draft:
         """
         target = find_place(spark, self._path)
         self._check(target)
-        aside = target.sibling(f".{target.name}.partial-{secrets.token_hex(4)}")
+        prefix = f".{target.name}.partial-"
+        aside = target.sibling(prefix + secrets.token_hex(4))
         if isinstance(target, LocalPlace):
             self._first_made = _first_missing(target.path.parent)
         self._target, self._aside = target, aside
         try:
             aside.make_directory()
+            if isinstance(aside, LocalPlace):
+                self._held = hold(aside.path)
+                remove_abandoned(aside.path.parent, prefix)
         except OSError as error:
             raise invalid(
                 self._owner, "--output", "in a directory that can be written to", self._path,
@@ -76,6 +85,7 @@ class Draft:
         target, aside = self._target, self._aside
         if target is None or aside is None:
             raise RuntimeError("begin() comes first")
+        self._release()  # complete: from here on nobody may take it for abandoned
         old = target.sibling(aside.name.replace(".partial-", ".old-"))
         replaced = target.exists()
         if replaced:
@@ -107,8 +117,14 @@ class Draft:
         if self._aside is None:
             return
         self._aside.remove()
+        self._release()
         if self._first_made is not None and isinstance(self._aside, LocalPlace):
             _remove_empty(self._first_made, upto=self._aside.path.parent)
+
+    def _release(self) -> None:
+        if self._held is not None and isinstance(self._aside, LocalPlace):
+            release(self._aside.path, self._held)
+            self._held = None
 
     def _check(self, target: Place) -> None:
         """Refuse an output that exists, unless it may be replaced."""

@@ -12,11 +12,10 @@ from pyspark.sql import DataFrame
 
 from localkmeans_spark.engine.columns import check_dataframe
 from localkmeans_spark.engine.fit import fit, fit_many
-from localkmeans_spark.engine.record import FitResult
 from localkmeans_spark.fit_config import fit_config
 from localkmeans_spark.fit_multiple import SharedFits, check_maps
 from localkmeans_spark.fit_params import FitParams
-from localkmeans_spark.model import LocalKMeansModel
+from localkmeans_spark.model import LocalKMeansModel, fitted_model
 from localkmeans_spark.params import parameter_docs
 from localkmeans_spark.persistence import EstimatorReader, EstimatorWriter
 from localkmeans_spark.visible_log import visible_log
@@ -193,7 +192,7 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
         self._check_new_columns(dataset)
         with visible_log(self.getVerbose()):
             result = fit(dataset, config)
-        return self._model(result, dataset)
+        return fitted_model(self, result, dataset)
 
     def fitMultiple(
         self, dataset: DataFrame, paramMaps: Sequence[ParamMap]
@@ -227,21 +226,11 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
             with visible_log(any(estimators[i].getVerbose() for i in members)):
                 results = fit_many(dataset, [configs[i] for i in members])
             return [
-                estimators[i]._model(result, dataset)
+                fitted_model(estimators[i], result, dataset)
                 for i, result in zip(members, results, strict=True)
             ]
 
         return SharedFits([(item.data, item.checkpoint_dir) for item in configs], fit_group)
-
-    def _model(self, result: FitResult, dataset: DataFrame) -> LocalKMeansModel:
-        measure = result.record.distance_measure
-        model = LocalKMeansModel(result.centers, result.origin, result.record.dtype, measure)
-        model._resetUid(self.uid)
-        self._copyValues(model)
-        model._set(seed=result.record.seed)
-        names = self.getFeaturesCol(), self.getPredictionCol()
-        model._set_summary(result.record, *names, dataset)
-        return model
 
     def write(self) -> EstimatorWriter:
         """Return a writer: ``kmeans.write().overwrite().save(path)``."""

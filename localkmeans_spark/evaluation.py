@@ -27,8 +27,8 @@ class LocalKMeansEvaluation:
     clusterWeights, clusterInertia : list of float
         Weight and inertia per cluster.
     numSkipped : int
-        Rows with null, NaN or infinite features (zeros with cosine distance), left out of all of
-        these.
+        Rows with null, NaN, infinite or too large features (zeros with cosine distance), left out
+        of all of these.
     """
 
     inertia: float

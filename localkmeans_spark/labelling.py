@@ -80,7 +80,7 @@ class LabelsRows(LocalKMeansParams):
         if found.numSkipped and self.getHandleInvalid() == "error":
             seen = found.numSkipped + sum(found.clusterSizes)
             what = f"{found.numSkipped:,} of {count_of(seen, 'row')} that are not"
-            raise invalid_rows(rule, self.frame.is_cosine, what)
+            raise invalid_rows(rule, self.frame, what)
         return found
 
     def _data_config(self, weighted: bool = False) -> DataConfig:

@@ -10,9 +10,10 @@ from pyspark.ml.util import MLReadable, MLWritable
 from pyspark.sql import DataFrame
 
 from localkmeans_spark import interop
+from localkmeans_spark.accessors import LocalKMeansParams
 from localkmeans_spark.engine.ingest import origin_of
-from localkmeans_spark.engine.record import FitRecord
-from localkmeans_spark.errors import Fact, count_of, invalid
+from localkmeans_spark.engine.record import FitRecord, FitResult
+from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 from localkmeans_spark.kernel.spherical import unit_centers
 from localkmeans_spark.labelling import LabelsRows
 from localkmeans_spark.params import check_directions, checked
@@ -144,14 +145,8 @@ class LocalKMeansModel(LabelsRows, Model, MLWritable, MLReadable["LocalKMeansMod
         if rows.shape[1] != self.numFeatures:
             raise wrong_width("LocalKMeansModel", "value", self.numFeatures, rows.shape[1])
         labels, _, usable = label_rows(rows, self.frame, with_costs=False)
-        if usable is not None:  # numbers are finite, so these are zeros
-            raise invalid(
-                "LocalKMeansModel",
-                "value",
-                "different from 0 with distanceMeasure='cosine'",
-                Fact(f"{count_of(int((~usable).sum()), 'row')} of zeros"),
-                "A row of zeros has no direction.",
-            )
+        if usable is not None:
+            raise _unusable(self.frame, int((~usable).sum()))
         return int(labels[0]) if single else labels
 
     def _set_summary(
@@ -209,6 +204,34 @@ class LocalKMeansModel(LabelsRows, Model, MLWritable, MLReadable["LocalKMeansMod
         return cls(interop.centers_of_sklearn(estimator, cls.__name__))
 
 
+def fitted_model(
+    estimator: LocalKMeansParams, result: FitResult, dataset: DataFrame
+) -> LocalKMeansModel:
+    """Make the model of a fit, with the estimator's name and parameters."""
+    measure = result.record.distance_measure
+    model = LocalKMeansModel(result.centers, result.origin, result.record.dtype, measure)
+    model._resetUid(estimator.uid)
+    estimator._copyValues(model)
+    model._set(seed=result.record.seed)
+    names = estimator.getFeaturesCol(), estimator.getPredictionCol()
+    model._set_summary(result.record, *names, dataset)
+    return model
+
+
+def _unusable(frame: Frame, n_rows: int) -> InvalidInputError:
+    """Build the error for rows of finite numbers that have no label all the same."""
+    rows = count_of(n_rows, "row")
+    if not frame.is_cosine:
+        return invalid(
+            "LocalKMeansModel", "value", f"free of {frame.too_far()}", Fact(f"{rows} with such"),
+            "Rescale the features before the fit.",
+        )  # fmt: skip
+    return invalid(
+        "LocalKMeansModel", "value", "different from 0 with distanceMeasure='cosine'",
+        Fact(f"{rows} of zeros"), "A row of zeros has no direction.",
+    )  # fmt: skip
+
+
 def _numbers(
     subject: str, value: Any, rule: str, shape: tuple[int, ...] | None = None
 ) -> np.ndarray:
@@ -219,6 +242,7 @@ def _numbers(
         if not np.isfinite(numbers).all():
             found += " with NaN or infinite numbers"
         elif numbers.shape == shape or (shape is None and numbers.ndim == 2 and numbers.size):
+            numbers += 0.0  # -0.0 becomes 0.0
             return numbers
     except (TypeError, ValueError):
         found = f"a value of type {type(value).__name__}"

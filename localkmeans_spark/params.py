@@ -25,6 +25,10 @@ from localkmeans_spark.param_types import (
     one_of,
 )
 
+# All restarts begin side by side, each with a row of every partition and a seeding on the driver. A
+# best end that one restart in 100 finds is found by 1,000 but for 4 times in 100,000.
+_MOST_RESTARTS = 1_000
+
 PARAMETERS: dict[str, Parameter] = {
     "featuresCol": Parameter(
         "features", "a column name", as_text, bool,
@@ -83,7 +87,8 @@ PARAMETERS: dict[str, Parameter] = {
         "Leave it True unless you want the algorithm exactly as published.",
     ),
     "nInit": Parameter(
-        1, "an integer >= 1", as_integer, lambda count: count >= 1,
+        1, f"an integer from 1 to {_MOST_RESTARTS:,}", as_integer,
+        lambda count: 1 <= count <= _MOST_RESTARTS,
         "Restarts from different initial centers, run side by side in the same passes; hopeless "
         "ones are dropped after a round or two, and the best is returned.",
         "Use 5 when single fits end at different costs.",
@@ -156,9 +161,9 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "handleInvalid": Parameter(
         "error", "'error', 'skip' or 'keep'", as_text, one_of("error", "skip", "keep"),
-        "What to do with rows that have a null, NaN or infinite feature (or, for cosine distance, "
-        "zeros only): fail, leave them out, or (keep) let transform put them in an extra cluster "
-        "k; fit leaves them out with keep as with skip.",
+        "What to do with rows that have a null, NaN or infinite feature, or (transform, evaluate) "
+        "one too large for dtype, or (cosine distance) zeros only: fail, leave them out, or (keep) "
+        "let transform put them in an extra cluster k; fit leaves them out with keep as with skip.",
         "Use 'skip' to leave such rows out.",
     ),
     "canonicalOrder": Parameter(

@@ -123,7 +123,7 @@ def or_raise(value: Column, label: Column, rule: RowRule, frame: Frame) -> Colum
     """Return ``value``, as a column that raises where the label is a code (``RowRule``)."""
     mark = "<found>"
     n_features = frame.centers.shape[1]
-    counted = invalid_rows(rule, frame.is_cosine, f"{mark} such row(s) in one batch of rows")
+    counted = invalid_rows(rule, frame, f"{mark} such row(s) in one batch of rows")
     width = wrong_width(rule.owner, rule.subject, n_features, mark)
     message = F.when(label > WIDTH_CODE, _told(counted, mark, -label)).otherwise(
         _told(width, mark, F.lit(WIDTH_CODE) - label)

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from localkmeans_spark.engine.arrow_rows import read_features, row_lengths
+from localkmeans_spark.engine.checks import VALUE_RANGE
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 from localkmeans_spark.kernel.assign import assign_rows
-from localkmeans_spark.kernel.sparse_rows import finite_rows
+from localkmeans_spark.kernel.sparse_rows import finite_rows, rows_within
 from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, unit_rows
 
 # Labels from here down say how wide rows of a wrong width are (``RowRule.tells_width``); those
@@ -36,9 +37,22 @@ class Frame(NamedTuple):
     dtype: str
     is_cosine: bool = False
 
+    @property
+    def limit(self) -> float:
+        """Farthest from the origin that a number may lie; the fit has the same rule."""
+        return VALUE_RANGE[self.dtype][1]
+
+    def too_far(self) -> str:
+        """Say what lies beyond the limit; with cosine distance, which has none, nothing does."""
+        middle = " from the middle of their column" if self.origin.any() else ""
+        return f"numbers beyond {self.limit:g}{middle} (dtype='{self.dtype}')"
+
 
 class RowRule(NamedTuple):
-    """What to do with rows that cannot be labelled: null, NaN, infinite, zero for cosine.
+    """What to do with rows that cannot be labelled.
+
+    They are null, have NaN or infinite numbers or some beyond the frame's limit, or are zero for
+    cosine distance.
 
     Attributes
     ----------
@@ -89,8 +103,10 @@ def label_rows(
     usable : ndarray of shape (n,), bool, or None
         None when all rows are; labels and costs are those of the usable rows alone.
     """
-    usable = finite_rows(x)
-    if frame.is_cosine:
+    if not frame.is_cosine:
+        usable = rows_within(x, frame.origin, frame.limit)
+    else:
+        usable = finite_rows(x)
         x, is_zero = unit_rows(x)
         if is_zero is not None:
             usable = ~is_zero if usable is None else usable & ~is_zero
@@ -139,7 +155,7 @@ def score_column(
         costs[kept] = found_costs
     bad = len(column) - len(kept)
     if bad and rule.on_invalid == "raise":
-        raise invalid_rows(rule, frame.is_cosine, f"{bad} such row(s) in one batch of rows")
+        raise invalid_rows(rule, frame, f"{bad} such row(s) in one batch of rows")
     if bad and rule.on_invalid == "count":
         labels[is_null] = -bad
         is_null[:] = False
@@ -172,13 +188,14 @@ def wrong_width(owner: str, subject: str, n_features: int, found: object) -> Inv
     )
 
 
-def invalid_rows(rule: RowRule, is_cosine: bool, found: str) -> InvalidInputError:
+def invalid_rows(rule: RowRule, frame: Frame, found: str) -> InvalidInputError:
     """Build the error for rows that cannot be labelled."""
-    zeros = ", and of rows of zeros, which have no direction for cosine distance"
+    zeros = "rows of zeros, which have no direction for cosine distance"
     return invalid(
         rule.owner,
         rule.subject,
-        "free of null, NaN and infinite values" + (zeros if is_cosine else ""),
+        "free of null, NaN and infinite values, and of "
+        + (zeros if frame.is_cosine else frame.too_far()),
         Fact(found),
         "Clean them, or set handleInvalid to 'skip' (drop them) or 'keep' (extra cluster k).",
     )

@@ -199,8 +199,8 @@ def _block_rdd(df: DataFrame, config: FitConfig, room: Room) -> RDD:
     """Build (not run) the RDD of encoded blocks, one element a block."""
     data = config.data
     columns = ingest_columns(df, data, config.owner)
-    if columns.n_features is not None:
-        room.check_centers(columns.n_features)
+    # Rows of unknown width have a feature at least: some k are too large for any rows.
+    room.check_centers(1 if columns.n_features is None else columns.n_features)
     plan = IngestPlan(
         columns.kind,
         columns.n_features,

@@ -12,7 +12,7 @@ from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 
 # Squares and products must stay inside the dtype: smallest and largest magnitude of the data.
-_RANGE = {"float32": (1e-15, 1e16), "float64": (1e-140, 1e140)}
+VALUE_RANGE = {"float32": (1e-15, 1e16), "float64": (1e-140, 1e140)}
 
 # Below it, sums of weighted rows come near the smallest numbers there are and lose digits.
 _LEAST_WEIGHT = 1e-250
@@ -135,7 +135,7 @@ def _check_range(
     breach: Callable[[str, str, str], InvalidInputError],
 ) -> None:
     dtype = config.data.dtype
-    smallest, largest = _RANGE[dtype]
+    smallest, largest = VALUE_RANGE[dtype]
     size = 0.0
     for item in found:
         shift = np.abs(item.origin - found[0].origin)

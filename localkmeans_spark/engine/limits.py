@@ -66,15 +66,15 @@ class Room:
         k, total = max(self._ks), sum(self._ks)
         if 8 * k * n_features > self.for_centers:
             raise self._too_large(
-                f"k * features * 8 bytes, the size of the centers for k={k} and {n_features:,} "
-                "features,",
+                f"k * features * 8 bytes, the size of the centers for k={k} and "
+                f"{count_of(n_features, 'feature')},",
                 8 * k * n_features, _SHARE, self._setting, self._limit,
                 "take fewer features (hash them into fewer columns, say) or fewer clusters",
             )  # fmt: skip
         if 8 * total * n_features > self._heap:
             raise self._too_large(
                 f"the size of {len(self._ks)} sets of centers (nInit times parameter maps), "
-                f"{total:,} centers of {n_features:,} features,",
+                f"{total:,} centers of {count_of(n_features, 'feature')},",
                 8 * total * n_features, 1, _HEAP, self._heap, "fit fewer of them at a time",
             )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What one partition, the paper's machine, does in a job. All functions run on executors."""
+"""One partition, the paper's machine: its rows, its frame, work on it. Runs on: executors."""
 
 from __future__ import annotations
 
@@ -12,22 +12,12 @@ import numpy as np
 from pyspark import TaskContext
 from threadpoolctl import ThreadpoolController
 
-from localkmeans_spark.engine.aggregate import (
-    Assignment,
-    CandidateRows,
-    RoundSummary,
-    Statistics,
-    TimedRows,
-)
+from localkmeans_spark.engine.aggregate import Statistics
 from localkmeans_spark.engine.block_format import StoredBlock, decode
 from localkmeans_spark.engine.worker_process import prepare_worker
 from localkmeans_spark.kernel import draws, sparse
-from localkmeans_spark.kernel.assign import exact_nearest
-from localkmeans_spark.kernel.exact_sum import to_grid
-from localkmeans_spark.kernel.lloyd import Block, lloyd_step, means_or_kept
-from localkmeans_spark.kernel.local_steps import local_phase
+from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse_rows import SparseRows
-from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, directions_or_kept, unit_centers
 
 
 @dataclass(frozen=True)
@@ -185,172 +175,3 @@ class Frame(NamedTuple):
     def from_machine(self, rows: np.ndarray, machine: Machine) -> np.ndarray:
         """Move rows from a machine's frame into the shared one."""
         return rows + (machine.origin - self.mean)
-
-
-class RoundOrder(NamedTuple):
-    """What machines are asked to do in a round: one entry per set of centers."""
-
-    frame: Frame
-    centers: list[np.ndarray]
-    local_steps: list[int]
-    settled: list[bool]
-
-
-def local_round(machine: Machine, order: RoundOrder) -> list[RoundSummary]:
-    """Do the local steps of a round for every set of centers (Algorithm 1, Machine(i))."""
-    return [
-        _one_local_round(machine, order.frame, *one)
-        for one in zip(order.centers, order.local_steps, order.settled, strict=True)
-    ]
-
-
-def _one_local_round(
-    machine: Machine, frame: Frame, centers: np.ndarray, local_steps: int, settled: bool
-) -> RoundSummary:
-    began = frame.to_machine(centers, machine)
-    update = means_or_kept
-    if machine.is_unit:
-        began, update = unit_centers(began), directions_or_kept
-    phase = local_phase(machine.blocks, began, local_steps, machine.sum_sq, settled, update)
-    filled = phase.weights > 0
-    explained = np.einsum("kd,kd->k", phase.sums, phase.sums)[filled] / phase.weights[filled]
-    moved = means_or_kept(phase.sums, phase.weights, began) - began
-    sq_moved = sq_drift = np.einsum("kd,kd->k", moved, moved)
-    if machine.is_unit:
-        # The scatter is about the means, as ever; centers drift as directions.
-        moved = directions_or_kept(phase.sums, phase.weights, began) - began
-        sq_drift = np.einsum("kd,kd->k", moved, moved)
-    shift = machine.origin - frame.mean
-    return RoundSummary(
-        sums=to_grid(phase.sums + phase.weights[:, None] * shift, frame.sum_grid),
-        weights=to_grid(phase.weights, frame.weight_grid),
-        machines=np.array([machine.number]),
-        inertia=np.array([phase.inertia]),
-        sq_drift=np.array([sq_drift.max()]),
-        sq_moved=np.array([phase.weights @ sq_moved]),
-        within=np.array([machine.sum_sq - explained.sum()]),
-        filled=np.array([filled.sum()]),
-        n_points=np.array([sum(len(block.x) for block in machine.blocks)]),
-        first_seconds=np.array([phase.first_seconds]),
-        later_seconds=np.array([phase.later_seconds]),
-    )
-
-
-class CentersOrder(NamedTuple):
-    """Absolute centers, for the last pass with them."""
-
-    centers: np.ndarray
-
-
-def assign(machine: Machine, order: CentersOrder) -> Assignment:
-    """Label every row exactly; return sizes, weights and inertia per cluster."""
-    centers = order.centers - machine.origin
-    if machine.is_unit:
-        centers = unit_centers(centers)
-    k = len(centers)
-    sizes = np.zeros(k, dtype=np.int64)
-    weights, inertia = np.zeros(k), np.zeros(k)
-    for x, weight in machine.blocks:
-        find = sparse.exact_nearest if isinstance(x, SparseRows) else exact_nearest
-        labels, sq_distances = find(x, centers)
-        sizes += np.bincount(labels, minlength=k)
-        weights += np.bincount(labels, weights=weight, minlength=k)
-        weighted = sq_distances if weight is None else sq_distances * weight
-        inertia += np.bincount(labels, weights=weighted, minlength=k)
-    if machine.is_unit:
-        inertia *= COSINE_OF_SQ
-    return Assignment(np.array([machine.number]), sizes, weights[None], inertia[None])
-
-
-class ArrivalsOrder(NamedTuple):
-    """One seeding pass: let Poisson clocks run for ``duration`` given the known centers."""
-
-    frame: Frame
-    centers: np.ndarray
-    duration: float
-    seed: int
-    number: int
-
-
-def arrivals(machine: Machine, order: ArrivalsOrder) -> TimedRows:
-    """Draw a machine's share of a seeding pass (kernel.draws.draw_arrivals)."""
-    rng = draws.generator(order.seed, order.number, machine.number)
-    centers = order.frame.to_machine(order.centers, machine)
-    found = draws.draw_arrivals(machine.blocks, centers, order.duration, rng)
-    return TimedRows(
-        machines=np.array([machine.number]),
-        potential=np.array([found.potential]),
-        times=found.times,
-        rows=order.frame.from_machine(found.rows, machine),
-        sq_distances=found.sq_distances,
-    )
-
-
-class OneRow(NamedTuple):
-    """A machine's E_i and the row it drew, in the shared frame."""
-
-    machine: int
-    potential: float
-    row: np.ndarray
-
-
-def one_row(machine: Machine, order: ArrivalsOrder) -> list[OneRow]:
-    """Draw one row by distance (the literal Algorithm 2; ``duration`` is not used)."""
-    rng = draws.generator(order.seed, order.number, machine.number)
-    centers = order.frame.to_machine(order.centers, machine)
-    row, potential = draws.draw_row_by_distance(machine.blocks, centers, rng)
-    return [OneRow(machine.number, potential, order.frame.from_machine(row, machine))]
-
-
-class RowsOrder(NamedTuple):
-    """Draw ``size`` rows without replacement."""
-
-    frame: Frame
-    size: int
-    seed: int
-    number: int
-
-
-def random_rows(machine: Machine, order: RowsOrder) -> CandidateRows:
-    """Draw a machine's candidates for a draw without replacement."""
-    rng = draws.generator(order.seed, order.number, machine.number)
-    keys, rows = draws.draw_rows_without_replacement(machine.blocks, order.size, rng)
-    return CandidateRows(keys, order.frame.from_machine(rows, machine), order.size)
-
-
-class SampleOrder(NamedTuple):
-    """Draw ``sizes[machine]`` rows that stand for all of a machine's rows."""
-
-    frame: Frame
-    sizes: dict[int, int]
-    seed: int
-    number: int
-
-
-class SampledRows(NamedTuple):
-    """A machine's sample, in the shared frame, and the weight each row stands for."""
-
-    machine: int
-    rows: np.ndarray
-    weights: np.ndarray
-
-
-def sample(machine: Machine, order: SampleOrder) -> list[SampledRows]:
-    """Draw a machine's share of a sample."""
-    rng = draws.generator(order.seed, order.number, machine.number)
-    rows, weights = draws.draw_sample(machine.blocks, order.sizes[machine.number], rng)
-    return [SampledRows(machine.number, order.frame.from_machine(rows, machine), weights)]
-
-
-class WeighOrder(NamedTuple):
-    """Weigh candidates by the rows nearest to them."""
-
-    frame: Frame
-    candidates: np.ndarray
-
-
-def weigh(machine: Machine, order: WeighOrder) -> np.ndarray:
-    """Return the weight of the rows nearest each candidate, on the shared grid."""
-    centers = order.frame.to_machine(order.candidates, machine)
-    _, weights = lloyd_step(machine.blocks, centers)
-    return to_grid(weights, order.frame.weight_grid)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from localkmeans_spark.engine import machine
+from localkmeans_spark.engine import machine_draws, machine_rounds
 from localkmeans_spark.engine.aggregate import (
     Assignment,
     CandidateRows,
@@ -23,6 +23,7 @@ from localkmeans_spark.engine.aggregate import (
     merge_candidates,
 )
 from localkmeans_spark.engine.data_summary import DataSummary
+from localkmeans_spark.engine.machine import Machine, Merge, Worker
 from localkmeans_spark.kernel.greedy import Sample
 
 Result = TypeVar("Result")
@@ -46,9 +47,9 @@ class Job(NamedTuple):
     description : str
     """
 
-    worker: machine.Worker
+    worker: Worker
     order: Any
-    merge: machine.Merge
+    merge: Merge
     finish: Callable[[Any], Any]
     nbytes: int
     description: str
@@ -65,12 +66,12 @@ class AskArrivals(NamedTuple):
 
     def job(self, data: DataSummary) -> Job:
         """Say how machines answer; the answer is :class:`Arrivals`."""
-        order = machine.ArrivalsOrder(
+        order = machine_draws.ArrivalsOrder(
             data.frame, self.centers, self.duration, self.seed, self.number
         )
         nbytes = 8 * self.wanted * data.n_features // max(1, len(data.statistics))
         name = f"seeding pass {self.number} ({len(self.centers)} centers so far)"
-        return Job(machine.arrivals, order, merge_arrivals, in_time_order, nbytes, name)
+        return Job(machine_draws.arrivals, order, merge_arrivals, in_time_order, nbytes, name)
 
 
 class AskOneRowEach(NamedTuple):
@@ -82,9 +83,9 @@ class AskOneRowEach(NamedTuple):
 
     def job(self, data: DataSummary) -> Job:
         """Say how machines answer; the answer is a list of ``OneRow`` by machine."""
-        order = machine.ArrivalsOrder(data.frame, self.centers, 0.0, self.seed, self.number)
+        order = machine_draws.ArrivalsOrder(data.frame, self.centers, 0.0, self.seed, self.number)
         name = f"drawing center {len(self.centers) + 1}"
-        return Job(machine.one_row, order, concatenate, _by_machine, 0, name)
+        return Job(machine_draws.one_row, order, concatenate, _by_machine, 0, name)
 
 
 class AskRandomRows(NamedTuple):
@@ -96,10 +97,10 @@ class AskRandomRows(NamedTuple):
 
     def job(self, data: DataSummary) -> Job:
         """Say how machines answer; the answer is an array of rows in the order drawn."""
-        order = machine.RowsOrder(data.frame, self.size, self.seed, self.number)
+        order = machine_draws.RowsOrder(data.frame, self.size, self.seed, self.number)
         nbytes = 8 * self.size * data.n_features
         name = "drawing random rows"
-        return Job(machine.random_rows, order, merge_candidates, _rows_of, nbytes, name)
+        return Job(machine_draws.random_rows, order, merge_candidates, _rows_of, nbytes, name)
 
 
 class AskSample(NamedTuple):
@@ -113,9 +114,9 @@ class AskSample(NamedTuple):
         """Say how machines answer; the answer is a :class:`~kernel.greedy.Sample`."""
         share = self.size / data.sum_weights
         sizes = {item.machine: max(1, round(share * item.sum_weights)) for item in data.statistics}
-        order = machine.SampleOrder(data.frame, sizes, self.seed, self.number)
+        order = machine_draws.SampleOrder(data.frame, sizes, self.seed, self.number)
         nbytes = 8 * self.size * data.n_features // max(1, len(data.statistics))
-        return Job(machine.sample, order, concatenate, _as_sample, nbytes, "drawing a sample")
+        return Job(machine_draws.sample, order, concatenate, _as_sample, nbytes, "drawing a sample")
 
 
 class AskWeights(NamedTuple):
@@ -125,9 +126,9 @@ class AskWeights(NamedTuple):
 
     def job(self, data: DataSummary) -> Job:
         """Say how machines answer; the answer is an array of weights."""
-        order = machine.WeighOrder(data.frame, self.candidates)
+        order = machine_draws.WeighOrder(data.frame, self.candidates)
         nbytes = 8 * len(self.candidates)
-        return Job(machine.weigh, order, np.add, _as_is, nbytes, "weighing candidates")
+        return Job(machine_draws.weigh, order, np.add, _as_is, nbytes, "weighing candidates")
 
 
 class AskAssignment(NamedTuple):
@@ -137,10 +138,10 @@ class AskAssignment(NamedTuple):
 
     def job(self, data: DataSummary) -> Job:
         """Say how machines answer; the answer is an :class:`Assignment`."""
-        order = machine.CentersOrder(self.centers)
+        order = machine_rounds.CentersOrder(self.centers)
         nbytes = 24 * len(self.centers)
         name = "final cost and sizes"
-        return Job(machine.assign, order, merge_assignments, _in_machine_order, nbytes, name)
+        return Job(machine_rounds.assign, order, merge_assignments, _in_machine_order, nbytes, name)
 
 
 class AskTogether(NamedTuple):
@@ -177,14 +178,12 @@ Question = (
 Dialogue = Generator[Question, Any, Result]
 
 
-def answer_all(
-    on_machine: machine.Machine, jobs: Sequence[tuple[machine.Worker, Any]]
-) -> list[Any]:
+def answer_all(on_machine: Machine, jobs: Sequence[tuple[Worker, Any]]) -> list[Any]:
     """Answer several questions on one machine, in their order. Runs on: executor."""
     return [worker(on_machine, order) for worker, order in jobs]
 
 
-def merge_all(left: list[Any], right: list[Any], merges: Sequence[machine.Merge]) -> list[Any]:
+def merge_all(left: list[Any], right: list[Any], merges: Sequence[Merge]) -> list[Any]:
     """Merge the answers of two groups of machines, question by question."""
     return [merge(a, b) for merge, a, b in zip(merges, left, right, strict=True)]
 
@@ -251,11 +250,11 @@ def _as_is(found: Any) -> Any:
     return found
 
 
-def _by_machine(found: list[machine.OneRow]) -> list[machine.OneRow]:
+def _by_machine(found: list[machine_draws.OneRow]) -> list[machine_draws.OneRow]:
     return sorted(found, key=lambda item: item.machine)
 
 
-def _as_sample(found: list[machine.SampledRows]) -> Sample:
+def _as_sample(found: list[machine_draws.SampledRows]) -> Sample:
     found = sorted(found, key=lambda item: item.machine)
     return Sample(
         np.concatenate([item.rows for item in found]),

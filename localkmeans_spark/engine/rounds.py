@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from localkmeans_spark.engine import machine
 from localkmeans_spark.engine.aggregate import Exchange, exchange, merge_rounds
 from localkmeans_spark.engine.blocks import Blocks
 from localkmeans_spark.engine.loop import Order, Traffic
+from localkmeans_spark.engine.machine_rounds import RoundOrder, local_round
 from localkmeans_spark.engine.questions import (
     JOB_BYTES,
     Job,
@@ -68,7 +68,7 @@ class SparkMachines:
     ) -> list[tuple[Exchange, Traffic]]:
         """Run a job of a round; its wall seconds are still to be filled in."""
         centers = [order.centers for order in orders]
-        payload = machine.RoundOrder(
+        payload = RoundOrder(
             self.data.frame,
             centers,
             [order.local_steps for order in orders],
@@ -76,7 +76,7 @@ class SparkMachines:
         )
         nbytes = sum(array.nbytes for array in centers)
         summaries, n_tasks = self._blocks.run(
-            machine.local_round, payload, merge_rounds, description, nbytes
+            local_round, payload, merge_rounds, description, nbytes
         )
         # Tasks run side by side, the machines of a task one after the other.
         lanes = max(1, min(n_tasks, self._blocks.tasks.context.defaultParallelism))

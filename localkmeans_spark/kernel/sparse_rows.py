@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from localkmeans_spark.kernel.chunks import rows_made_dense, slices
+
 
 @dataclass(frozen=True)
 class SparseRows:
@@ -140,3 +142,31 @@ def finite_rows(x: Any) -> np.ndarray | None:
     if isinstance(x, SparseRows):
         return x.row_sums((~np.isfinite(x.values)).astype(np.float64)) == 0
     return np.isfinite(x).all(axis=1)
+
+
+def rows_within(x: Any, origin: np.ndarray, limit: float) -> np.ndarray | None:
+    """Return which rows are nowhere farther than ``limit`` from the origin.
+
+    NaN and infinity count as farther. None, the quick answer, when all rows are near.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_features), or SparseRows, of float numbers
+    origin : ndarray of shape (n_features,), float64
+    limit : float
+        At most 1e150.
+    """
+    numbers = (x.values if isinstance(x, SparseRows) else x).reshape(-1)
+    near = limit - float(np.abs(origin).max(initial=0.0))
+    # One sum of squares bounds every number; only beyond it are the rows looked at one by one.
+    with np.errstate(invalid="ignore", over="ignore"):
+        if near > 0 and float(numbers @ numbers) <= near * near:
+            return None
+    if isinstance(x, SparseRows) and not origin.any():
+        fine = x.row_sums(~(np.abs(x.values) <= limit)) == 0
+        return None if fine.all() else fine
+    fine = np.empty(len(x), dtype=bool)
+    for rows in slices(len(x), rows_made_dense(x.shape[1])):
+        part = x[rows].toarray() if isinstance(x, SparseRows) else x[rows]
+        fine[rows] = (np.abs(part - origin) <= limit).all(axis=1)
+    return None if fine.all() else fine

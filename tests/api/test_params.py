@@ -68,6 +68,8 @@ BAD = [
     ("safeguard", 1),
     ("nInit", 0),
     ("nInit", 1.5),
+    ("nInit", 1_001),
+    ("nInit", 10**7),
     ("emptyClusters", "drop"),
     ("checkpointDir", ""),
     ("seed", 2**64),

@@ -42,6 +42,19 @@ def rewrite_metadata(path: Path, **changes: object) -> None:
         checksum.unlink()
 
 
+def test_no_zero_has_a_minus(spark, tmp_path):
+    # A number as near to 0 as can be keeps its own.
+    for made in (
+        LocalKMeansModel([[-0.0, 1.0], [-5e-324, -0.0]]),
+        LocalKMeansModel([[-0.0, 1.0], [-5e-324, -0.0]], distanceMeasure="cosine"),
+    ):
+        assert [str(center) for center in made.centers[0]] == ["0.0", "1.0"]
+        made.write().overwrite().save(str(tmp_path / "model"))
+        loaded = LocalKMeansModel.load(tmp_path / "model")
+        signs = [np.signbit(center).tolist() for center in loaded.clusterCenters()]
+        assert signs == [[False, False], [True, False]]
+
+
 def test_a_model_comes_back_whole(model, blobs, tmp_path):
     path = str(tmp_path / "model")
     model.save(path)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from pyspark.ml.linalg import Vectors
+from pyspark.sql import functions as F
 
 from localkmeans_spark import LocalKMeans
 from localkmeans_spark.engine import first_pass
@@ -41,6 +42,15 @@ def test_all_sets_of_centers_count(spark):
                             (LocalKMeans(k=10, nInit=20), [{}, {kmeans.k: 11}])):  # fmt: skip
         with pytest.raises(InvalidInputError, match=r"size of 40 sets of centers .*, 4\d0 centers"):
             list(estimator.fitMultiple(rows, maps))
+
+
+@pytest.mark.parametrize(("k", "n_init"), [(10**12, 1), (10**7, 1000), (2**70, 1000)])
+def test_centers_too_many_for_any_width_are_told_before_rows_are_read(spark, k, n_init):
+    frame = frame_of(spark, [np.ones((4, 2))]).withColumn("features", F.raise_error(F.lit("read")))
+    frame = frame.select(F.col("features").cast("array<double>"))
+    told = rf"(for k={k} and 1 feature|1000 sets of centers .* of 1 feature), must be at most"
+    with pytest.raises(InvalidInputError, match=told):
+        fit(frame, FitConfig(k=k, n_init=n_init))
 
 
 def test_room(spark):

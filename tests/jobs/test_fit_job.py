@@ -66,8 +66,9 @@ def test_everything_is_written(
     metrics = told.metrics
     assert set(metrics) >= NEEDED_KEYS
     assert json.loads((out / "metrics.json").read_text()) == metrics
-    expected = {"k": 3, "n": 300, "d": 2, "partitions": 3, "local_steps": 2, "seed": 1,
-                "converged": True, "misclustering": 0.0, "model": f"{out}/model"}  # fmt: skip
+    expected = {"k": 3, "n": 300, "d": 2, "features": ["in.come", "age"], "partitions": 3,
+                "local_steps": 2, "seed": 1, "converged": True, "misclustering": 0.0,
+                "model": f"{out}/model"}  # fmt: skip
     assert {key: metrics[key] for key in expected} == expected
 
     table = pd.read_csv(blobs / "t.csv").set_index("name")
@@ -318,7 +319,7 @@ def test_sparse_libsvm_rows_by_cosine(run_here: Run, tmp_path: Path) -> None:
         "--distance-measure", "cosine", "--output", tmp_path / "out",
     )  # fmt: skip
     assert told.status == 0
-    assert told.metrics["d"] == 100
+    assert (told.metrics["d"], told.metrics["features"]) == (100, ["features"])
     assert told.metrics["cost"] < 1e-3
     model = LocalKMeansModel.load(str(tmp_path / "out" / "model"))
     assert model.summary.clusterSizes == [20, 20]

@@ -119,7 +119,7 @@ def test_the_outputs_own_columns_are_not_copied(spark: SparkSession) -> None:
         ({"features_col": "features"}, "--features-col.*It has: key"),
         ({"weight_col": "W"}, "--weight-col.*'W'. Did you mean 'w'"),
         ({"label_col": "label"}, "--label-col"),
-        ({"id_cols": ("nope",)}, "--id-cols"),
+        ({"id_cols": ("kye",)}, "--id-cols.*'kye'. Did you mean 'key'. It has: key, id, age"),
         ({"feature_cols": ("age", "w"), "weight_col": "w"}, "--weight-col must be no feature"),
     ],
 )

@@ -15,6 +15,7 @@ from localkmeans_spark.kernel.sparse_rows import (
     finite_rows,
     from_csr,
     from_dense,
+    rows_within,
 )
 
 
@@ -159,6 +160,21 @@ def test_rows_with_nan_are_found():
     x[1, 3], x[2, 5], x[3, 1] = np.nan, np.inf, 1.0
     np.testing.assert_array_equal(finite_rows(from_dense(x)), [True, False, False, True])
     assert finite_rows(from_dense(np.eye(3))) is None
+
+
+@pytest.mark.parametrize("form", [np.asarray, from_dense])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_beyond_a_limit_are_found(form, dtype):
+    x = np.array([[3, 0], [-1e17, 1e17], [0, -2], [np.nan, 0], [0, np.inf], [1e30, 0]], dtype=dtype)
+    for limit, origin, expected in (
+        (1e16, [0, 0], [True, False, True, False, False, False]),
+        (1e18, [0, 0], [True, True, True, False, False, False]),
+        (1e18, [0, 1.05e18], [False, True, False, False, False, False]),
+        (1e16, [-1e17, 1e17], [False, True, False, False, False, False]),
+    ):
+        found = rows_within(form(x), np.array(origin, dtype=float), limit)
+        np.testing.assert_array_equal(found, expected)
+        assert rows_within(form(x[np.array(expected)]), np.array(origin, float), limit) is None
 
 
 def test_which_rows_are_kept_sparse():
