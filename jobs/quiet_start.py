@@ -16,6 +16,9 @@ _CHATTER = (
     b"netlib-blas: ",  # MLlib looks for a BLAS and falls back without harm
     b":: ",  # Ivy's headings when spark.jars.packages is set
 )
+# PySpark's worker daemon, when Spark lets workers go that were idle for a minute: a traceback
+# through nothing but the daemon, on unix-domain sockets. Nothing is lost.
+_TRACEBACK, _DAEMON, _BROKEN_PIPE = b"Traceback (", b"/pyspark/daemon.py", b"BrokenPipeError"
 
 _muted = threading.Event()
 
@@ -25,7 +28,8 @@ def quiet_start() -> Iterator[None]:
     """Filter the stderr of processes started inside the block, for as long as they live.
 
     They get a pipe for stderr; a thread copies it line by line to the stderr of this process and
-    leaves out :data:`_CHATTER`. This process's own stderr is as before after the block.
+    leaves out :data:`_CHATTER` and the complaints of idle workers. This process's own stderr is as
+    before after the block.
     """
     sys.stderr.flush()
     real = os.dup(2)
@@ -54,7 +58,19 @@ def unmute_filtered() -> None:
 
 
 def _copy(reader: int, real: int) -> None:
+    held: list[bytes] = []  # a traceback as long as it may be one to leave out
     with os.fdopen(reader, "rb") as lines, os.fdopen(real, "wb", buffering=0) as out:
         for line in lines:
-            if not (_muted.is_set() or line.startswith(_CHATTER)):
-                out.write(line)
+            if _muted.is_set() or line.startswith(_CHATTER):
+                continue
+            if line.startswith(_TRACEBACK):
+                out.writelines(held)
+                held = [line]
+            elif held and _DAEMON in line:
+                held.append(line)
+            elif held and line.startswith(_BROKEN_PIPE):
+                held = []
+            else:
+                out.writelines([*held, line])
+                held = []
+        out.writelines(held)
