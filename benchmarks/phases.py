@@ -55,7 +55,7 @@ def _zeros(on_machine: Machine, order: RoundOrder) -> list[RoundSummary]:
     """Send a round's summary without computing it."""
     k, d = order.centers[0].shape
     one_a_machine = [np.ones(1)] * (len(fields(RoundSummary)) - 2)
-    return [RoundSummary(np.zeros((k, d)), np.zeros(k), *one_a_machine)]
+    return [RoundSummary(np.zeros((1, k, d)), np.zeros((1, k)), *one_a_machine)]
 
 
 def _drain(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -38,6 +38,7 @@ class Statistics:
     first_rows: dict[int, np.ndarray]
     zero_rows: int = 0
     vanished_rows: int = 0
+    least_weight: float = 1.0
 
 
 def concatenate(left: list, right: list) -> list:
@@ -51,10 +52,10 @@ class RoundSummary:
 
     Attributes
     ----------
-    sums : ndarray of shape (k, n_features), float64
-        Cluster sums after the last local step, in the shared frame, on the grid.
-    weights : ndarray of shape (k,), float64
-        Cluster weights, on the grid.
+    sums : ndarray of shape (n_parts, k, n_features), float64
+        Cluster sums after the last local step, in the shared frame, on the grids.
+    weights : ndarray of shape (n_parts, k), float64
+        Cluster weights, on the grids.
     machines : ndarray of shape (m,), int64
         Partition numbers, in the order of the next three.
     inertia : ndarray of shape (m,), float64
@@ -155,23 +156,23 @@ def exchange(
         For cosine distance, where the shared frame lies: centers are scaled to length 1 about the
         origin 0, and inertia, shift and drift are cosine distances.
     """
-    sums = summary.sums
+    sums, weights = summary.sums.sum(axis=0), summary.weights.sum(axis=0)
     if unit_about is not None:
         centers = unit_centers(centers + unit_about)
-        sums = sums + summary.weights[:, None] * unit_about
-    new = means_or_kept(sums, summary.weights, centers)
+        sums = sums + weights[:, None] * unit_about
+    new = means_or_kept(sums, weights, centers)
     sq_shift = _sq_shift(new, centers)
-    total = float(summary.weights.sum())
+    total = float(weights.sum())
     # sum_i W_ki |theta_ki - c_k|^2 - W_k |theta_k - c_k|^2 = sum_i W_ki |theta_ki - theta_k|^2
-    sq_deviation = math.fsum(summary.sq_moved) - float(summary.weights @ sq_shift)
+    sq_deviation = math.fsum(summary.sq_moved) - float(weights @ sq_shift)
     sq_deviation = max(0.0, sq_deviation)
     scatter = sq_deviation + max(0.0, math.fsum(summary.within))
-    spread, by_chance = _spread(summary, sq_deviation, scatter)
+    spread, by_chance = _spread(summary, int((weights > 0).sum()), sq_deviation, scatter)
     inertia, sq_drift = math.fsum(summary.inertia), float(summary.sq_drift.max())
     if unit_about is None:
         shift, drift = math.sqrt(sq_shift.max()), math.sqrt(sq_drift)
     else:
-        new = directions_or_kept(sums, summary.weights, centers)
+        new = directions_or_kept(sums, weights, centers)
         inertia, drift = COSINE_OF_SQ * inertia, COSINE_OF_SQ * sq_drift
         shift = COSINE_OF_SQ * float(_sq_shift(new, centers).max())
         new = new - unit_about
@@ -182,10 +183,10 @@ def exchange(
         max_local_drift=drift,
         rms_deviation=math.sqrt(sq_deviation / total),
         disagreement=spread - by_chance,
-        empty_clusters=int((summary.weights == 0).sum()),
+        empty_clusters=int((weights == 0).sum()),
         spread=spread,
         bound=scatter,
-        filled=summary.weights > 0,
+        filled=weights > 0,
     )
 
 
@@ -194,7 +195,9 @@ def _sq_shift(new: np.ndarray, old: np.ndarray) -> np.ndarray:
     return np.einsum("kd,kd->k", moved, moved)
 
 
-def _spread(summary: RoundSummary, between: float, scatter: float) -> tuple[float, float]:
+def _spread(
+    summary: RoundSummary, n_filled: int, between: float, scatter: float
+) -> tuple[float, float]:
     """Return the share of the scatter between the machines' centers, and what chance makes it.
 
     As in an analysis of variance: if every machine held a random share of the rows, the centers
@@ -202,7 +205,7 @@ def _spread(summary: RoundSummary, between: float, scatter: float) -> tuple[floa
     """
     if scatter <= 0:
         return 0.0, 0.0
-    groups = int(summary.filled.sum()) - int((summary.weights > 0).sum())
+    groups = int(summary.filled.sum()) - n_filled
     return between / scatter, groups / int(summary.n_points.sum())
 
 

@@ -14,8 +14,11 @@ from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 # Squares and products must stay inside the dtype: smallest and largest magnitude of the data.
 VALUE_RANGE = {"float32": (1e-15, 1e16), "float64": (1e-140, 1e140)}
 
-# Below it, sums of weighted rows come near the smallest numbers there are and lose digits.
-_LEAST_WEIGHT = 1e-250
+# Outside, sums of weighted rows come near the ends of the numbers there are.
+_WEIGHT_RANGE = (1e-250, 1e250)
+
+# The same for sums of weights times squares.
+_LEAST_MASS = 1e-300
 
 Breach = Callable[[str, str, str, str], InvalidInputError]
 
@@ -82,19 +85,14 @@ def _check_weights(found: list[Statistics], config: FitConfig, breach: Breach) -
             "Filter or fill these rows; a weight of 0 leaves a row out.",
         )
     total = sum(item.sum_weights for item in found)
-    if 0 < total < _LEAST_WEIGHT:
+    least, most = _WEIGHT_RANGE
+    if total and not least <= total <= most:
         raise breach(
             f"column '{config.data.weight_col}' (weightCol)",
-            f"of a sum of at least {_LEAST_WEIGHT:g}",
+            f"of a sum from {least:g} to {most:g}",
             f"weights that add up to {total:g}",
-            "Multiply all weights by a constant: only their ratios matter to the centers.",
-        )
-    if not np.isfinite(total):
-        raise breach(
-            f"column '{config.data.weight_col}' (weightCol)",
-            "of a finite sum",
-            "weights that add up to infinity",
-            "Divide all weights by a constant: only their ratios matter to the centers.",
+            f"{'Multiply' if total < least else 'Divide'} all weights by a constant: only their "
+            "ratios matter to the centers.",
         )
 
 
@@ -140,6 +138,13 @@ def _check_range(
     for item in found:
         shift = np.abs(item.origin - found[0].origin)
         size = max(size, float(item.largest.max()), float(shift.max()))
+    mass = sum(item.sum_weights for item in found) * size * size
+    if config.data.weight_col is not None and size and not _LEAST_MASS < mass < 1 / _LEAST_MASS:
+        raise breach(
+            f"small enough in weight times square (column '{config.data.weight_col}', weightCol)",
+            f"a sum of about {mass:g}",
+            "Multiply or divide all weights by a constant: only their ratios matter.",
+        )
     vanished = sum(item.vanished_rows for item in found)
     if smallest <= size <= largest or (size == 0 and not vanished):
         return

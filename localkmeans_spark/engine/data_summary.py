@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,14 @@ from localkmeans_spark.engine.aggregate import Statistics
 from localkmeans_spark.engine.checks import check_statistics
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.machine import Frame
-from localkmeans_spark.kernel.exact_sum import grid_for
+from localkmeans_spark.kernel.exact_sum import grids_for
+
+# All rows may weigh this much more than the lightest one before a cluster of that row alone would
+# lose digits that matter beside the others (1e7 / 2**52 of the largest value).
+_ONE_GRID = 1e7
+# Bits that a further part adds, a few less than it has, for the sum over machines; and most parts:
+# enough for weights that differ by 1e33.
+_BITS_A_PART, _MOST_PARTS = 43, 3
 
 
 @dataclass(frozen=True)
@@ -67,10 +75,11 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
         shift = item.origin - mean
         np.maximum(bound, item.largest + np.abs(shift), out=bound)
         sum_sq += item.sum_sq + 2.0 * shift @ item.sums + item.sum_weights * shift @ shift
+    n_parts = _parts_of_sums(sum_weights, min(item.least_weight for item in found))
     frame = Frame(
         mean=mean,
-        sum_grid=grid_for(bound * sum_weights),
-        weight_grid=float(grid_for(np.array(sum_weights))),
+        sum_grids=grids_for(bound * sum_weights, len(found), n_parts),
+        weight_grids=grids_for(np.array(sum_weights), len(found), n_parts),
         is_spherical=config.data.distance_measure == "cosine",
     )
     shared = all(np.array_equal(item.origin, found[0].origin) for item in found)
@@ -85,3 +94,9 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
         sum_sq=max(0.0, float(sum_sq)),
         resolution=4.0 * float(np.finfo(config.data.dtype).eps) * bound,
     )
+
+
+def _parts_of_sums(sum_weights: float, least_weight: float) -> int:
+    """Return in how many parts to keep sums, so that light clusters last beside heavy ones."""
+    beyond = math.log2(sum_weights) - math.log2(least_weight) - math.log2(_ONE_GRID)
+    return min(_MOST_PARTS, 1 + max(0, math.ceil(beyond / _BITS_A_PART)))

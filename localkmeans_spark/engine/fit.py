@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Sequence
 
@@ -24,6 +25,9 @@ from localkmeans_spark.engine.worker_errors import told_plainly
 from localkmeans_spark.errors import Fact, invalid
 
 logger = logging.getLogger("localkmeans_spark")
+
+# A fit warns when rounding of the rows is more than a tenth of their squared distances.
+_LOST_SHARE = 10.0
 
 
 def fit(df: DataFrame, config: FitConfig) -> FitResult:
@@ -124,6 +128,7 @@ def _record(
     winner, centers, _ = contest.winner()
     run = winner.run
     everyone = [row for restart in contest.restarts for row in restart.run.rounds]
+    inertia = float(assignment.inertia.sum())
     return FitRecord(
         k_requested=config.k,
         k=len(centers),
@@ -144,16 +149,34 @@ def _record(
         n_rounds=len(run.rounds),
         reverts=run.reverts,
         converged=run.converged,
-        inertia=float(assignment.inertia.sum()),
+        inertia=inertia,
         cluster_sizes=assignment.sizes.tolist(),
         cluster_weights=assignment.weights.sum(axis=0).tolist(),
         cluster_inertia=assignment.inertia.sum(axis=0).tolist(),
         bytes_exchanged=sum(row.bytes_down + row.bytes_up for row in everyone),
         seconds=dict(clock.seconds),
         rounds=list(run.rounds),
-        warnings=contest.warnings,
+        warnings=[*contest.warnings, *_rounding(data, config, inertia)],
         restarts=contest.records(winner),
         empty_clusters=config.empty_clusters,
         resumed_round=contest.resumed_round,
         distance_measure=config.data.distance_measure,
     )
+
+
+def _rounding(data: DataSummary, config: FitConfig, inertia: float) -> list[str]:
+    """Warn if rows are kept with too few digits for the distances that were found."""
+    if config.data.distance_measure == "cosine":  # rows of length 1
+        return []
+    # Rows are off by up to half of their last digit, which is a quarter of the resolution; a
+    # twelfth of the square is the mean if all errors are alike likely.
+    lost = float(((data.resolution / 4.0) ** 2).sum()) / 12.0
+    mean_sq = inertia / data.sum_weights
+    if not 0.0 < mean_sq < _LOST_SHARE * lost:
+        return []
+    fix = " Set dtype='float64'." if config.data.dtype == "float32" else ""
+    return [
+        f"{config.owner}: rows kept as {config.data.dtype} are off by about {math.sqrt(lost):.2g}, "
+        f"and their distances from the centers are {math.sqrt(mean_sq):.2g} (root mean squares): "
+        f"centers and cost are rough.{fix}"
+    ]

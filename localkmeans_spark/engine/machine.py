@@ -141,7 +141,12 @@ def describe(machine: Machine, seeds: Sequence[int]) -> Statistics:
         first_rows=first_rows,
         zero_rows=sum(item.zero_rows for item in machine.stored),
         vanished_rows=sum(item.vanished_rows for item in machine.stored),
+        least_weight=min((_least(block.weight) for block in blocks), default=1.0),
     )
+
+
+def _least(weight: np.ndarray | None) -> float:
+    return 1.0 if weight is None else float(weight.min())
 
 
 class Frame(NamedTuple):
@@ -151,16 +156,17 @@ class Frame(NamedTuple):
     ----------
     mean : ndarray of shape (n_features,), float64
         Centers travel relative to it.
-    sum_grid : ndarray of shape (n_features,), float64
-    weight_grid : float
-        Spacings to which sums and weights are rounded so that they add exactly.
+    sum_grids : ndarray of shape (n_parts, n_features), float64
+    weight_grids : ndarray of shape (n_parts,), float64
+        Spacings to which sums and weights are rounded so that they add exactly; a second, finer
+        part keeps what light clusters would lose beside heavy ones.
     is_spherical : bool
         Whether rows and centers have length 1 (cosine distance).
     """
 
     mean: np.ndarray
-    sum_grid: np.ndarray
-    weight_grid: float
+    sum_grids: np.ndarray
+    weight_grids: np.ndarray
     is_spherical: bool = False
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from localkmeans_spark.engine.aggregate import CandidateRows, TimedRows
 from localkmeans_spark.engine.machine import Frame, Machine
 from localkmeans_spark.kernel import draws
-from localkmeans_spark.kernel.exact_sum import to_grid
+from localkmeans_spark.kernel.exact_sum import on_grids
 from localkmeans_spark.kernel.lloyd import lloyd_step
 
 
@@ -101,7 +101,7 @@ class WeighOrder(NamedTuple):
 
 
 def weigh(machine: Machine, order: WeighOrder) -> np.ndarray:
-    """Return the weight of the rows nearest each candidate, on the shared grid."""
+    """Return the weight of the rows nearest each candidate, on the shared grids (n_parts, c)."""
     centers = order.frame.to_machine(order.candidates, machine)
     _, weights = lloyd_step(machine.blocks, centers)
-    return to_grid(weights, order.frame.weight_grid)
+    return on_grids(weights, order.frame.weight_grids)

@@ -10,7 +10,7 @@ from localkmeans_spark.engine.aggregate import Assignment, RoundSummary
 from localkmeans_spark.engine.machine import Frame, Machine
 from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.assign import exact_nearest
-from localkmeans_spark.kernel.exact_sum import to_grid
+from localkmeans_spark.kernel.exact_sum import on_grids
 from localkmeans_spark.kernel.lloyd import means_or_kept
 from localkmeans_spark.kernel.local_steps import local_phase
 from localkmeans_spark.kernel.sparse_rows import SparseRows
@@ -52,8 +52,8 @@ def _one_local_round(
         sq_drift = np.einsum("kd,kd->k", moved, moved)
     shift = machine.origin - frame.mean
     return RoundSummary(
-        sums=to_grid(phase.sums + phase.weights[:, None] * shift, frame.sum_grid),
-        weights=to_grid(phase.weights, frame.weight_grid),
+        sums=on_grids(phase.sums + phase.weights[:, None] * shift, frame.sum_grids[:, None]),
+        weights=on_grids(phase.weights, frame.weight_grids),
         machines=np.array([machine.number]),
         inertia=np.array([phase.inertia]),
         sq_drift=np.array([sq_drift.max()]),

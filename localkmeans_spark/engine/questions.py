@@ -128,7 +128,7 @@ class AskWeights(NamedTuple):
         """Say how machines answer; the answer is an array of weights."""
         order = machine_draws.WeighOrder(data.frame, self.candidates)
         nbytes = 8 * len(self.candidates)
-        return Job(machine_draws.weigh, order, np.add, _as_is, nbytes, "weighing candidates")
+        return Job(machine_draws.weigh, order, np.add, _as_one_part, nbytes, "weighing candidates")
 
 
 class AskAssignment(NamedTuple):
@@ -248,6 +248,10 @@ def _next_question(dialogue: Dialogue[Any], answer: Any) -> Question | _Done:
 
 def _as_is(found: Any) -> Any:
     return found
+
+
+def _as_one_part(found: np.ndarray) -> np.ndarray:
+    return found.sum(axis=0)
 
 
 def _by_machine(found: list[machine_draws.OneRow]) -> list[machine_draws.OneRow]:

@@ -74,7 +74,7 @@ class SparkMachines:
             [order.local_steps for order in orders],
             [order.settled for order in orders],
         )
-        nbytes = sum(array.nbytes for array in centers)
+        nbytes = sum(array.nbytes for array in centers) * len(self.data.frame.sum_grids)
         summaries, n_tasks = self._blocks.run(
             local_round, payload, merge_rounds, description, nbytes
         )
@@ -85,7 +85,7 @@ class SparkMachines:
                 exchange(s, c, self.data.frame.unit_about),
                 Traffic(
                     bytes_down=c.nbytes * self._n_executors,
-                    bytes_up=c.nbytes * n_tasks + s.nbytes - s.sums.nbytes,
+                    bytes_up=s.sums.nbytes * n_tasks + s.nbytes - s.sums.nbytes,
                     seconds=0.0,
                     times=RoundTimes(
                         first=float(s.first_seconds.sum()) / lanes,

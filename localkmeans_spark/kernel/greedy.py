@@ -56,7 +56,8 @@ class Sample:
             return self
         rate = len(arrivals.times) / arrivals.potential
         usual = float(self.weight.mean())
-        own = 1.0 / (1.0 / self.weight + rate * self.nearest_sq_distances(centers))
+        nearest = self.nearest_sq_distances(centers).astype(np.float64)
+        own = 1.0 / (1.0 / self.weight + rate * nearest)
         theirs = 1.0 / (1.0 / usual + rate * arrivals.sq_distances)
         return Sample(
             np.concatenate([self.x, arrivals.rows]),
@@ -126,7 +127,8 @@ def greedy_centers(
     """
     pool = _Pool(arrivals, centers, k, resolution, rng)
     nearest = sample.nearest_sq_distances(centers)
-    weight = sample.weight.astype(sample.x.dtype)  # enough to tell which is best
+    # Ratios are enough to tell which is best, and stay in the range of single precision.
+    weight = (sample.weight / sample.weight.max()).astype(sample.x.dtype)
     while pool.count < k:
         rows = pool.candidates(trials)
         if not len(rows):

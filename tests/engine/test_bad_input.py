@@ -84,11 +84,20 @@ def test_bad_weights(spark, weights, count):
     fails(frame, "column 'w' (weightCol)", f"{count} row", weight_col="w")
 
 
-@pytest.mark.parametrize(("weight", "word"), [(1e-320, "at least 1e-250"), (1e308, "finite sum")])
-def test_weights_whose_sum_cannot_be_kept(spark, weight, word):
+@pytest.mark.parametrize("weight", [1e-320, 1e-260, 1e260, 1e308])
+def test_weights_whose_sum_cannot_be_kept(spark, weight):
     rows = [([0.0], weight), ([1.0], weight), ([5.0], weight)]
     frame = spark.createDataFrame(rows, "features array<double>, w double")
-    fails(frame, "column 'w' (weightCol)", word, "by a constant", weight_col="w")
+    fails(frame, "column 'w' (weightCol)", "from 1e-250 to 1e+250", "by a constant", weight_col="w")
+
+
+@pytest.mark.parametrize(("weight", "value"), [(1e200, 1e100), (1e-200, 1e-100)])
+def test_weights_whose_sum_of_squares_cannot_be_kept(spark, weight, value):
+    frame = spark.createDataFrame(
+        [([0.0], weight), ([value], weight)], "features array<double>, w double"
+    )
+    config = {"weight_col": "w", "dtype": "float64"}
+    fails(frame, "column 'w', weightCol", "weight times square", "by", **config)
 
 
 def test_all_weights_zero(spark):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from localkmeans_spark.kernel.exact_sum import grid_for, to_grid
+from localkmeans_spark.kernel.exact_sum import grid_for, grids_for, on_grids, to_grid
 
 
 def test_any_order_gives_the_same_bits():
@@ -29,3 +29,16 @@ def test_integers_and_extremes():
         grid = grid_for(np.array([bound]))
         assert np.isfinite(grid).all() and (grid > 0).all()
         assert np.isfinite(to_grid(np.array([bound]), grid)).all()
+
+
+def test_parts_keep_small_sums_beside_large_ones_in_any_order():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(50, 4)) * np.array([1e30, 1e12, 1.0, 1e-3])
+    grids = grids_for(np.full(4, 1e33), 50, 3)
+    parts = np.stack([on_grids(row, grids) for row in values])
+    sums = {parts[rng.permutation(50)].cumsum(axis=0)[-1].tobytes() for _ in range(20)}
+    assert len(sums) == 1
+    error = np.abs(parts.sum(axis=0).sum(axis=0) - values.sum(axis=0))
+    assert (error[2:] <= 50 * grids[-1, 2:]).all() and grids[-1, 3] < 1e-9
+    one = np.stack([on_grids(row, grids[:1]) for row in values])
+    assert (one.sum(axis=0)[0, 2:] == 0).all(), "the case is too easy: one part is enough"
