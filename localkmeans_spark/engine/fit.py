@@ -172,7 +172,8 @@ def _rounding(data: DataSummary, config: FitConfig, inertia: float) -> list[str]
     # twelfth of the square is the mean if all errors are alike likely.
     lost = float(((data.resolution / 4.0) ** 2).sum()) / 12.0
     mean_sq = inertia / data.sum_weights
-    if not 0.0 < mean_sq < _LOST_SHARE * lost:
+    # Far less than rounding: every row is its own center.
+    if not 1e-6 * lost < mean_sq < _LOST_SHARE * lost:
         return []
     fix = " Set dtype='float64'." if config.data.dtype == "float32" else ""
     return [
