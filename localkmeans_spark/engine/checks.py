@@ -55,10 +55,10 @@ def _features(config: FitConfig) -> str:
 
 
 def several_widths(widths: Collection[int], config: FitConfig) -> InvalidInputError:
-    """Build the error for rows of several widths."""
+    """Build the error for rows of several widths; those of the first rows alone are known."""
     return invalid(
         config.owner, _features(config), _ONE_LENGTH,
-        Fact(f"{min(widths):,} to {max(widths):,} features"), _MAKE_ONE_LENGTH,
+        Fact(f"rows of {min(widths):,} and of {max(widths):,} features"), _MAKE_ONE_LENGTH,
     )  # fmt: skip
 
 

@@ -161,7 +161,10 @@ def test_rows_of_several_lengths(spark):
     )
     fails(inside.coalesce(1), "of one length", "1 row with", handle_invalid="skip")
     across = frame_of(spark, [[[1.0, 2.0]], [[1.0, 2.0, 3.0]]])
-    fails(across, "of one length", "2 to 3 features")
+    fails(across, "of one length", "rows of 2 and of 3 features")
+    # Of each partition the first width is known: no word on those between.
+    several = frame_of(spark, [[[1.0, 2.0], [1.0]], [[], [1.0, 2.0, 3.0]]])
+    fails(several, "of one length", "rows of 0 and of 2 features")
     vectors = spark.createDataFrame(
         [(Vectors.dense([1.0]),), (Vectors.sparse(4, [1], [1.0]),)], ["features"]
     )
