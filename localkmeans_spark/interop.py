@@ -52,8 +52,15 @@ def to_mllib(
 
 def check_mllib(model: Any, owner: str) -> None:
     """Raise unless this is MLlib's fitted k-means of the DataFrame interface."""
-    from pyspark.ml.clustering import KMeansModel
+    from pyspark.ml.clustering import BisectingKMeansModel, KMeansModel
 
+    if isinstance(model, BisectingKMeansModel):
+        raise invalid(
+            owner, "MLlib's model", "a pyspark.ml.clustering.KMeansModel",
+            Fact("a value of type BisectingKMeansModel, whose predict goes down a tree of centers "
+                 "and may not end at the nearest"),
+            "For labels by the nearest center make LocalKMeansModel(model.clusterCenters()).",
+        )  # fmt: skip
     if not isinstance(model, KMeansModel):
         raise invalid(
             owner, "MLlib's model", "a pyspark.ml.clustering.KMeansModel",

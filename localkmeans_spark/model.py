@@ -19,6 +19,7 @@ from localkmeans_spark.labelling import LabelsRows
 from localkmeans_spark.params import check_directions, checked
 from localkmeans_spark.persistence import ModelReader, ModelWriter
 from localkmeans_spark.predict import FrameSender, row_matrix
+from localkmeans_spark.real_numbers import real_array
 from localkmeans_spark.scoring import Frame, label_rows, wrong_width
 from localkmeans_spark.summary import LocalKMeansSummary
 
@@ -237,14 +238,13 @@ def _numbers(
 ) -> np.ndarray:
     """Return a float64 copy of finite numbers of the given shape, or of any (k, n_features)."""
     try:
-        numbers = np.array(value, dtype=np.float64)
+        numbers = real_array(value).astype(np.float64)
         found = f"an array of shape {numbers.shape}"
         if not np.isfinite(numbers).all():
             found += " with NaN or infinite numbers"
         elif numbers.shape == shape or (shape is None and numbers.ndim == 2 and numbers.size):
-            numbers += 0.0  # -0.0 becomes 0.0
-            return numbers
-    except (TypeError, ValueError):
+            return numbers + 0.0  # -0.0 becomes 0.0
+    except (TypeError, ValueError, OverflowError):
         found = f"a value of type {type(value).__name__}"
     fix = "Give one row of numbers for each cluster." if shape is None else "Leave it out."
     raise invalid("LocalKMeansModel", subject, rule, Fact(found), fix)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from localkmeans_spark.real_numbers import real_array
+
 
 def as_integer(value: Any) -> int:
     """Return a whole number, which may come as a float."""
@@ -69,7 +71,7 @@ def as_centers(value: Any) -> CenterRows:
         value = value.clusterCenters()
     elif hasattr(value, "cluster_centers_"):  # scikit-learn's
         value = value.cluster_centers_
-    centers = np.array(value, dtype=np.float64)
+    centers = real_array(value).astype(np.float64)
     if centers.ndim != 2 or not centers.size or not np.isfinite(centers).all():
         raise ValueError
     return CenterRows(centers.tolist())

@@ -6,6 +6,7 @@ pandas. Only the features travel, so the column works in streams and Catalyst pr
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -23,6 +24,7 @@ from localkmeans_spark.engine.machine import blas_threads
 from localkmeans_spark.engine.worker_process import prepare_worker
 from localkmeans_spark.errors import InvalidInputError, invalid
 from localkmeans_spark.kernel.sparse_rows import SparseRows, from_csr
+from localkmeans_spark.real_numbers import check_real, real_array
 from localkmeans_spark.scoring import (
     WIDTH_CODE,
     Frame,
@@ -184,32 +186,28 @@ def row_matrix(value: Any, owner: str) -> tuple[Any, bool]:
     InvalidInputError
         If it is neither a row nor a matrix of finite numbers.
     """
-    single = False
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        rows, numbers, single = _rows(value)
+        if numbers.ndim in (1, 2) and np.isfinite(numbers).all():
+            return rows, single
+    rule = "a row or a matrix of finite numbers"
+    raise invalid(owner, "value", rule, value, "Give a vector, a list or an array.")
+
+
+def _rows(value: Any) -> tuple[Any, np.ndarray, bool]:
+    """Return rows, the numbers stored in them, and whether it was one row."""
     if hasattr(value, "indices") and hasattr(value, "size") and hasattr(value, "toArray"):
         places = np.asarray(value.indices, dtype=np.int32)  # a SparseVector, of MLlib's kinds
         ends = np.array([0, len(places)], dtype=np.int32)
-        rows: Any = SparseRows(ends, places, np.asarray(value.values), int(value.size))
-        numbers, single = rows.values, True
-    elif hasattr(value, "tocsr"):
-        rows = from_csr(value.tocsr() if getattr(value, "ndim", 2) == 2 else value.reshape(1, -1))
-        numbers, single = rows.values, getattr(value, "ndim", 2) == 1
-    else:
-        try:
-            rows = np.asarray(value.toArray() if hasattr(value, "toArray") else value)
-            rows = rows if rows.dtype.kind == "f" else rows.astype(np.float64)
-        except (TypeError, ValueError):
-            rows = np.array(np.nan)
-        numbers, single = rows, rows.ndim == 1
-        rows = np.atleast_2d(rows)
-    if numbers.ndim not in (1, 2) or not np.isfinite(numbers).all():
-        raise invalid(
-            owner,
-            "value",
-            "a row or a matrix of finite numbers",
-            value,
-            "Give a vector, a list or an array.",
-        )
-    return rows, single
+        numbers = np.asarray(value.values)
+        return SparseRows(ends, places, numbers, int(value.size)), numbers, True
+    if hasattr(value, "tocsr"):
+        check_real(value.dtype)
+        n_axes = getattr(value, "ndim", 2)
+        rows = from_csr(value.tocsr() if n_axes == 2 else value.reshape(1, -1))
+        return rows, rows.values, n_axes == 1
+    numbers = real_array(value.toArray() if hasattr(value, "toArray") else value)
+    return np.atleast_2d(numbers), numbers, numbers.ndim == 1
 
 
 def allow_vector_columns(dataset: DataFrame) -> None:

@@ -91,6 +91,12 @@ def _features(names: ColumnNames, config: DataConfig, owner: str) -> tuple[Colum
         # A type that is given as an object spares a new session the start of Spark's parser.
         is_fine = isinstance(field.dataType.elementType, (FloatType, DoubleType))
         return column if is_fine else column.cast(ArrayType(DoubleType())), "array", None
+    if type(field.dataType).__module__ == "pyspark.mllib.linalg":
+        raise invalid(
+            owner, f"column '{name}' (featuresCol)", _ACCEPTED,
+            Fact(f"a {field.dataType.simpleString()} of the old pyspark.mllib.linalg"),
+            f"Convert it with pyspark.mllib.util.MLUtils.convertVectorColumnsToML(df, {name!r}).",
+        )  # fmt: skip
     raise _wrong_type(owner, name, "featuresCol", _ACCEPTED, field.dataType)
 
 

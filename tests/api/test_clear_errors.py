@@ -6,6 +6,9 @@ import contextlib
 import os
 import subprocess
 import sys
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from importlib import metadata
 from pathlib import Path
 
@@ -13,16 +16,24 @@ import numpy as np
 import pyspark
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.ml.clustering import BisectingKMeans, KMeans
+from pyspark.ml.clustering import BisectingKMeans, GaussianMixture, KMeans
 from pyspark.ml.feature import VectorAssembler
 from pyspark.ml.linalg import Vectors
+from pyspark.mllib.linalg import Vectors as OldVectors
+from pyspark.mllib.util import MLUtils
 from pyspark.sql import functions as F
+from scipy.sparse import csr_array
 from sklearn.cluster import KMeans as SklearnKMeans
 
 from localkmeans_spark import InvalidInputError, LocalKMeans, LocalKMeansModel
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ODD = [None, 3, "text", [[1.0]], np.zeros((2, 2)), SklearnKMeans, KMeans]
+NOT_NUMBERS = [
+    ["1", "2"], [b"1", b"2"], [1j, 2.0], [np.datetime64("2026-01-01"), np.datetime64("2026-01-02")],
+    [np.timedelta64(1, "s"), np.timedelta64(2, "s")], [1.0, "2"], [1.0, None],
+    [date(2026, 1, 1)] * 2,
+]  # fmt: skip
 WIDTH = "2 numbers wide, as the model's centers are"
 
 
@@ -41,7 +52,11 @@ def test_wrong_objects(model, method, value):
 
 
 def test_models_of_other_kinds(model, pairs):
-    for other in (BisectingKMeans(k=2).fit(pairs), model):
+    tree = BisectingKMeans(k=2).fit(pairs)
+    with pytest.raises(InvalidInputError, match="goes down a tree of centers"):
+        LocalKMeansModel.fromMLlib(tree)
+    assert LocalKMeansModel(tree.clusterCenters()).numFeatures == 2
+    for other in (KMeans(), GaussianMixture(k=2).fit(pairs), 5, tree, model):
         with pytest.raises(InvalidInputError, match=r"must be a pyspark\.ml\.clustering\.KMeansM"):
             LocalKMeansModel.fromMLlib(other)
     with pytest.raises(InvalidInputError, match="without cluster_centers_"):
@@ -49,11 +64,58 @@ def test_models_of_other_kinds(model, pairs):
 
 
 @pytest.mark.parametrize(
-    "centers", [None, "text", [[1.0], [1.0, 2.0]], [["a"]], [], [[np.nan]], KMeans]
-)
+    "centers",
+    [None, "text", "ab", [[1.0], [1.0, 2.0]], [["a"]], [], [[np.nan]], [[10**400]], KMeans,
+     *([row] for row in NOT_NUMBERS), *(np.array([row]) for row in NOT_NUMBERS[:5]),
+     np.ma.array([[1.0, 2.0]], mask=[[True, False]])],
+)  # fmt: skip
 def test_centers_that_are_none(centers):
     with pytest.raises(InvalidInputError, match=r"^LocalKMeansModel: centers must be a \(k, n"):
         LocalKMeansModel(centers)
+    with pytest.raises(InvalidInputError, match=r"^LocalKMeans: parameter 'initialCenters' must"):
+        LocalKMeans().setInitialCenters(centers)
+
+
+def test_odd_numbers_are_told():
+    with pytest.raises(InvalidInputError, match="with NaN or infinite numbers"):
+        LocalKMeansModel([[np.nan]])
+    for origin in ([1.0, 2.0, 3.0], *NOT_NUMBERS):
+        with pytest.raises(InvalidInputError, match="origin must be an array of 2 finite numbers"):
+            LocalKMeansModel([[1.0, 2.0]], origin)
+
+
+@pytest.mark.parametrize("value", NOT_NUMBERS)
+def test_rows_of_other_things(model, value):
+    for given in (value, np.array(value), [value], np.array([value])):
+        with pytest.raises(InvalidInputError, match="must be a row or a matrix of finite numbers"):
+            model.predict(given)
+
+
+def test_masked_and_complex_rows(model):
+    masked = np.ma.array([[9.0, 9.0]], mask=[[False, True]])
+    for given in (masked, list(masked), csr_array(np.array([[1j, 2.0]]))):
+        with pytest.raises(InvalidInputError, match="must be a row or a matrix of finite numbers"):
+            model.predict(given)
+    assert model.predict(np.ma.array([[9.0, 9.0]])).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "row", [[9, 9.0], [Decimal("9.5"), 9], [True, False], [Fraction(19, 2), np.float32(8)]]
+)
+def test_rows_of_every_kind_of_number(model, row):
+    label = int(row[0] > 5)
+    assert model.predict(row) == label
+    assert model.predict([row, row]).tolist() == [label, label]
+    assert LocalKMeansModel([row]).clusterCenters()[0].tolist() == [float(x) for x in row]
+
+
+def test_vectors_of_the_old_library(spark, model):
+    df = spark.createDataFrame([(OldVectors.dense([1.0, 2.0]),)], ["features"])
+    told = r"got a vector of the old pyspark\.mllib\.linalg\. Convert it .*ToML\(df, 'features'\)"
+    for act in (LocalKMeans().fit, model.transform, model.evaluate):
+        with pytest.raises(InvalidInputError, match=told):
+            act(df)
+    assert model.evaluate(MLUtils.convertVectorColumnsToML(df, "features")).clusterSizes == [1, 0]
 
 
 def test_other_words_of_the_constructor():
