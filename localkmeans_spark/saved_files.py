@@ -26,6 +26,7 @@ _CHECK_PATH = "Check the path."
 _RESTORE = "Save it again, or restore the directory from a copy."
 _IF_DAMAGED = "If it is right, save again, or restore the directory from a copy."
 _GLOB = re.compile(r"([\[\]{}*?\\])")
+_AUTHORITY = re.compile(r"[A-Za-z][\w+.-]*://[^/]*")
 
 
 class SavedFiles:
@@ -147,7 +148,11 @@ def literal(path: str) -> str:
 
     On Windows the escape would be a separator, so paths there stay as they are.
     """
-    return path if os.name == "nt" else _GLOB.sub(r"\\\1", path)
+    if os.name == "nt":
+        return path
+    authority = _AUTHORITY.match(path)  # never a pattern, though [::1] looks like one
+    start = authority.end() if authority else 0
+    return path[:start] + _GLOB.sub(r"\\\1", path[start:])
 
 
 def spark_cause(error: Exception) -> str:

@@ -15,6 +15,7 @@ import pytest
 from pyspark.ml.linalg import Vectors
 
 from localkmeans_spark import InvalidInputError, LocalKMeans, LocalKMeansModel
+from localkmeans_spark.saved_files import literal
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CENTERS = [[0.0, 0.0], [9.0, 8.0], [1.0, 7.0]]
@@ -110,6 +111,11 @@ def test_names_that_look_like_patterns(spark, tmp_path, name):
     LocalKMeansModel([[5.0]]).save(tmp_path / "a1")  # what the pattern a[1] would find
     LocalKMeansModel(CENTERS).save(tmp_path / name)
     assert LocalKMeansModel.load(tmp_path / name).clusterCenters()[1].tolist() == [9.0, 8.0]
+
+
+def test_the_address_of_a_server_is_no_pattern():
+    assert literal("hdfs://[::1]:8020/a[1]") == r"hdfs://[::1]:8020/a\[1\]"
+    assert literal("file:/a*") == r"file:/a\*"
 
 
 def test_another_process_predicts_the_same_bits(spark, blobs, blob_rows, tmp_path):
