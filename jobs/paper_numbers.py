@@ -18,7 +18,13 @@ class Mean(NamedTuple):
     se: float
 
     def __str__(self) -> str:
-        return f"{self.mean:.4f} ± {self.se:.4f}"
+        return f"{_four_digits(self.mean)} ± {_four_digits(self.se)}"
+
+
+def _four_digits(value: float) -> str:
+    """Format alike what is alike up to rounding of float64 and of the CSV files."""
+    text = f"{round(value, 9):.4f}"
+    return "0.0000" if text == "-0.0000" else text
 
 
 def mean_of(values: np.ndarray) -> Mean:

@@ -48,7 +48,9 @@ Written by `jobs/reproduce_paper.py` from its CSV files. Do not edit: run `make 
 
 Synthetic data as in the paper: orthonormal centers, Gaussian noise, d = 100, K = 10, m = 20,
 n = 200 unless said otherwise. A is the share of misclustered points at step t of Algorithm 1:
-A at t = 1 is that of the initial centers. ± is one standard error over trials.
+A at t = 1 is that of the initial centers. ± is one standard error over trials; the bands of the
+pictures are one standard deviation, as in the paper. Figures 1, 4b and 4c have sigma = 0.3 or 0.15,
+called r = 3.01 and 6.02 (3.0117, 6.0234); figure 4a has r itself, so its numbers differ a little.
 """
 
 

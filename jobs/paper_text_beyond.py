@@ -37,6 +37,8 @@ Machines that hold different rows, r = 3.01, through `LocalKMeans.fit` from the 
 centers, at most 30 iterations: the plain algorithm against the library's safeguard, which adapts
 L while the fit runs (fewer local steps once they gain less than the machines differ).
 
+![Objective above the centralized one](figure-beyond.png)
+
 {markdown_table(placements)}
 {safeguard_text(tables["placements"])}
 Communication until the objective is within 0.1 % of the centralized one (rows placed at random;
