@@ -160,8 +160,8 @@ def test_a_column_that_is_there_stops_fit_and_transform(pairs, parameter, name):
         estimator.fit(pairs).transform(df)
     with pytest.raises(InvalidInputError, match="another name than predictionCol"):
         LocalKMeans(distanceCol="Prediction").fit(pairs)
-    for method in (LocalKMeans(predictionCol="Features").fit,
-                   LocalKMeansModel([[0.0, 0.0]]).setPredictionCol("Features").transform):  # fmt: skip
+    model = LocalKMeansModel([[0.0, 0.0]]).setPredictionCol("Features")
+    for method in (LocalKMeans(predictionCol="Features").fit, model.transform):
         with pytest.raises(InvalidInputError, match="does not have yet; got 'Features'"):
             method(pairs)
 
