@@ -5,11 +5,10 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from pyspark.ml.linalg import VectorUDT
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, NumericType
+from pyspark.sql import DataFrame
+from pyspark.sql.types import NumericType
 
+from jobs.column_kinds import can_hold_features, check_kinds, column, no_rows
 from jobs.options import InputOptions
 from localkmeans_spark.errors import Fact, invalid
 
@@ -43,11 +42,6 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-def column(name: str) -> Column:
-    """Return the column of exactly this name, dots and all."""
-    return F.col("`" + name.replace("`", "``") + "`")
-
-
 def fitted_columns(table: Table) -> DataFrame:
     """Return the columns that a fit reads.
 
@@ -74,7 +68,11 @@ def assign_roles(
     """
     label = options.label_col or label_default
     weight = options.weight_col
+    if not frame.columns:
+        fact = Fact("0 rows without a column")
+        raise invalid(owner, "the input", "a table with at least 1 row", fact, "Check the file.")
     _check_names(owner, frame, options)
+    check_kinds(owner, frame, options)
     notes: list[str] = []
     features_col, feature_cols = options.features_col, options.feature_cols
     if features_col is None and not feature_cols:
@@ -86,23 +84,21 @@ def assign_roles(
     ids = options.id_cols or tuple(
         name for name in frame.columns if name not in features and name != weight
     )
-    if not options.id_cols and not set(ids) - {label, "label", *ADDED}:
+    if not options.id_cols and all(_is_added(name) or name in (label, "label") for name in ids):
         ids = tuple(frame.columns)
         notes.append("no id columns: all columns of the input are copied to the output")
-    for name in set(ids) & set(ADDED):
+    for name in filter(_is_added, ids):
         if name in options.id_cols:
             rule = f"different from the columns the job adds ({' and '.join(ADDED)})"
             raise invalid(owner, "--id-cols", rule, name, "Leave it out.")
         notes.append(f"column {name} of the input is not copied: the output has its own")
-    ids = tuple(name for name in ids if name not in ADDED)
+    ids = tuple(name for name in ids if not _is_added(name))
     return Table(frame, features_col, feature_cols, weight, label, ids, tuple(notes))
 
 
-def can_hold_features(data_type: DataType) -> bool:
-    """Say whether a column of this type is a vector or an array of numbers."""
-    if isinstance(data_type, ArrayType):
-        return isinstance(data_type.elementType, NumericType)
-    return isinstance(data_type, VectorUDT)
+def _is_added(name: str) -> bool:
+    """Say whether the output has its own column of this name; Spark takes no heed of case."""
+    return name.lower() in ADDED
 
 
 def _check_names(owner: str, frame: DataFrame, options: InputOptions) -> None:
@@ -148,6 +144,8 @@ def _numeric_columns(
         numeric = isinstance(field.dataType, NumericType)
         (chosen if numeric else left).append(field.name)
     if not chosen:
+        if frame.isEmpty():
+            raise no_rows(owner, frame)
         listed = ", ".join(
             f"{field.name} ({field.dataType.simpleString()})" for field in frame.schema
         )

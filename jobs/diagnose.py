@@ -18,7 +18,8 @@ from pyspark.ml.stat import Summarizer
 from pyspark.sql import functions as F
 
 from jobs.arguments import PARSER_STYLE, Parser, add_input, check_given, whole_number
-from jobs.columns import Table, column
+from jobs.column_kinds import column
+from jobs.columns import Table
 from jobs.inputs import find_source, read_table
 from jobs.interruptions import interruptible
 from jobs.labelling import SETTINGS, features_array, labelled

@@ -30,6 +30,8 @@ PARAMS = {
 }
 """Parameters of the estimator by the name of the option that sets them."""
 
+_COLUMNS = {"features_col": "featuresCol", "feature_cols": "featuresCols"}
+
 # An error raised by a Python worker, or by a column.
 _RAISED = re.compile(
     rf"(?:\b{InvalidInputError.__name__}: |\[USER_RAISED_EXCEPTION\] (?=LocalKMeans))"
@@ -80,8 +82,11 @@ def in_words_of_flags(owner: str) -> Iterator[None]:
 
 def _reworded(owner: str, text: str) -> str:
     text = re.sub(r"^LocalKMeans(Model)?: ", f"{owner}: ", text)
-    for option, param in PARAMS.items():
+    for option, param in (PARAMS | _COLUMNS).items():
         flag = "--" + option.replace("_", "-")
-        text = text.replace(f"parameter '{param}'", flag)
+        text = text.replace(f"parameter '{param}'", flag).replace(f"({param})", f"({flag})")
+        # A choice of two, "... to 'skip' (drop them) or 'keep'", is one of plain words, too.
+        text = re.sub(rf"(\bset {param} to '\w+' \([^)]*\) or )'(\w+)'", r"\1\2", text)
         text = re.sub(rf"\bset {param}(?: to |=)'(\w+)'", rf"give {flag} \1", text)
+        text = re.sub(rf"\bSet {param}(?: to |=)'(\w+)'", rf"Give {flag} \1", text)
     return text

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from jobs.columns import Table, assign_roles
+from jobs.libsvm import read_libsvm
 from jobs.npz import LABEL, Arrays, arrays_frame, read_arrays
 from jobs.options import FitOptions, InputOptions
 from jobs.places import find_place, local_path
-from localkmeans_spark.errors import invalid
+from localkmeans_spark.errors import Fact, invalid
 
 EXTENSIONS = {
     ".parquet": "parquet",
@@ -27,6 +29,8 @@ EXTENSIONS = {
 }
 COMPRESSIONS = (".gz", ".bz2", ".zst", ".snappy", ".lz4", ".deflate")
 _MANY_NAMES = 100
+# What Hadoop takes as a pattern in a path.
+_PATTERN = re.compile(r"[\[\]{}*?\\]")
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,8 @@ def find_source(owner: str, options: InputOptions) -> Source:
         if form is None:
             raise _no_format(owner, path)
     if form != "npz":
-        return Source(path, form)
+        literal = local is not None and local.exists()
+        return Source(_PATTERN.sub(r"\\\g<0>", path) if literal else path, form)
     if local is None:
         local = Path(path)
     if not local.is_file():
@@ -66,8 +71,14 @@ def find_source(owner: str, options: InputOptions) -> Source:
     return Source(path, form, read_arrays(owner, str(local)))
 
 
-def read_table(owner: str, spark: SparkSession, source: Source, options: InputOptions) -> Table:
-    """Return the input as a table.
+def read_table(
+    owner: str,
+    spark: SparkSession,
+    source: Source,
+    options: InputOptions,
+    n_features: int | None = None,
+) -> Table:
+    """Return the input as a table; ``n_features`` is for :func:`jobs.libsvm.read_libsvm`.
 
     Raises
     ------
@@ -81,10 +92,26 @@ def read_table(owner: str, spark: SparkSession, source: Source, options: InputOp
         frame = arrays_frame(spark, source.arrays, parts)
         return assign_roles(owner, frame, options, label_default=label)
     form = source.format or _remote_format(owner, spark, source.path)
+    if form == "libsvm":
+        return assign_roles(owner, read_libsvm(owner, spark, source.path, n_features), options)
     reader = spark.read.format(form)
     if form == "csv":
         reader = reader.option("header", True).option("inferSchema", True)
-    return assign_roles(owner, reader.load(source.path), options)
+    frame = reader.load(source.path)
+    if form == "json":
+        _check_json(owner, frame, options)
+    return assign_roles(owner, frame, options)
+
+
+def _check_json(owner: str, frame: DataFrame, options: InputOptions) -> None:
+    """Refuse what is not JSON, a row a line; ``--handle-invalid skip`` lets single lines pass."""
+    name = frame.sparkSession.conf.get("spark.sql.columnNameOfCorruptRecord")
+    tolerant = options.handle_invalid in ("skip", "keep") and len(frame.columns) > 1
+    if name in frame.columns and not tolerant:
+        raise invalid(
+            owner, "--input", "JSON lines: one object on every line", Fact("lines that are none"),
+            "Write each row on a line of its own, without [ ] around them and commas between.",
+        )  # fmt: skip
 
 
 def format_of(names: Sequence[str]) -> str | None:
@@ -101,9 +128,14 @@ def format_of(names: Sequence[str]) -> str | None:
 def _local_names(owner: str, path: str, local: Path) -> list[str]:
     """Return names of data files at a path, which may hold wildcards; none is an error."""
     whole = local.absolute()
-    found = [whole] if whole.exists() else sorted(Path("/").glob(str(whole).lstrip("/")))
+    # Hadoop also knows {a,b}, which Python does not: more names than asked for do no harm here.
+    pattern = re.sub(r"\{[^{}]*\}", "*", str(whole).lstrip("/"))
+    found = [whole] if whole.exists() else sorted(Path("/").glob(pattern))
     if not found:
-        raise invalid(owner, "--input", "an existing file or directory", path, "Check the path.")
+        fix = "Nothing matches: [ ] { } * ? are a pattern." if _PATTERN.search(path) else ""
+        raise invalid(
+            owner, "--input", "an existing file or directory", path, fix or "Check the path."
+        )
     names: list[str] = []
     for place in found:
         if not place.is_dir():

@@ -12,10 +12,11 @@ from pyspark.ml.linalg import VectorUDT
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.columns import ADDED, Table, column
+from jobs.column_kinds import column
+from jobs.columns import ADDED, Table
 from jobs.places import LocalPlace, Place
 from localkmeans_spark import LocalKMeansModel
-from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.errors import Fact, count_of, invalid
 
 # Names for the model's columns on the way, whatever columns the input has.
 _CLUSTER, _DISTANCE = "localkmeans_cluster", "localkmeans_distance"
@@ -89,7 +90,7 @@ def check_written(owner: str, place: Place, n_least: int) -> None:
     if n_found < n_least:
         raise invalid(
             owner, "--output", "on a file system that all machines share",
-            Fact(f"{n_found} of {n_least} rows on this machine"),
+            Fact(f"{n_found:,} of {count_of(n_least, 'row')} on this machine"),
             "Name a path on such a file system, for example hdfs:// or s3a://.",
         )  # fmt: skip
 

@@ -15,7 +15,7 @@ from pyspark import SparkFiles
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.temporary import temporary_directory
-from localkmeans_spark.errors import Fact, InvalidInputError, invalid
+from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 
 ID, FEATURES, LABEL = "id", "features", "label"
 _BATCH_BYTES = 4 << 20
@@ -59,7 +59,8 @@ def read_arrays(owner: str, path: str) -> Arrays:
     try:
         # Opened here, because np.load leaves a broken file open.
         with Path(path).open("rb") as raw:
-            if raw.read(2) != b"PK":  # no zip archive: np.load would take it for a pickle
+            # What is no zip archive, np.load would take for a pickle.
+            if raw.read(4) not in (b"PK\3\4", b"PK\5\6"):
                 raise wrong("the file", "an .npz archive", "something else", "Use np.savez.")
             raw.seek(0)
             file = np.load(raw, allow_pickle=False)
@@ -71,12 +72,10 @@ def read_arrays(owner: str, path: str) -> Arrays:
     except InvalidInputError:
         raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise wrong(
-            "the file",
-            "arrays of numbers or text",
-            str(error),
-            "Save it with np.savez, no objects.",
-        ) from None
+        # NumPy's advice on pickles, which run code when they are loaded, is not for us to pass on.
+        told = "Python objects" if "pickle" in str(error) else str(error)
+        fix = "Save it with np.savez, no objects."
+        raise wrong("the file", "arrays of numbers or text", told, fix) from None
     if x.ndim != 2 or x.shape[1] == 0:
         raise wrong("X", "of shape (rows, columns)", f"shape {x.shape}", "Reshape it.")
     if x.dtype.kind not in "buif":
@@ -90,7 +89,8 @@ def read_arrays(owner: str, path: str) -> Arrays:
 
 def _labels(y: np.ndarray, n: int, wrong: Any) -> np.ndarray:
     if y.shape != (n,):
-        raise wrong("y", f"one label for each of the {n} rows", f"shape {y.shape}", "Mend y.")
+        rule = f"one label for each of {count_of(n, 'row')}"
+        raise wrong("y", rule, f"shape {y.shape}", "Mend y.")
     if y.dtype.kind == "U":
         return y
     if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.floor(y))).all():

@@ -14,7 +14,8 @@ if __package__ in (None, ""):  # run as a script: the repository is not on the p
 from pyspark.sql import SparkSession
 
 from jobs.arguments import parse_predict
-from jobs.columns import Table, column
+from jobs.column_kinds import column
+from jobs.columns import Table
 from jobs.estimator_flags import in_words_of_flags, set_by_flag
 from jobs.inputs import Source, find_source, read_table
 from jobs.interruptions import interruptible
@@ -52,7 +53,8 @@ def run(options: PredictOptions, session_opened: Callable[[], None]) -> None:
         model = LocalKMeansModel.load(str(options.model))
         if options.handle_invalid is not None:
             model.setHandleInvalid(options.handle_invalid)
-        table = read_table(OWNER, spark, source, with_features(model, options))
+        asked = with_features(model, options)
+        table = read_table(OWNER, spark, source, asked, model.numFeatures)
         for note in table.notes:
             say(OWNER, note)
         if table.features_col is not None:

@@ -67,7 +67,9 @@ def evaluate_scores(
     InvalidInputError
         If rows have another width than the centers, or a weight is negative, NaN, infinite or null.
     """
-    rows = dataset.select(scores.alias("s"), weight.alias("w")).where("w IS NULL OR w <> 0")
+    # Before the scores: a row of weight 0 may have another width, too.
+    counted = dataset.where(weight.isNull() | (weight != 0))
+    rows = counted.select(scores.alias("s"), weight.alias("w"))
     usable = (F.col("w") >= 0) & (F.col("w") < float("inf"))
     with told_plainly(rule.owner):
         found = (

@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from localkmeans_spark.accessors import LocalKMeansParams
-from localkmeans_spark.engine.columns import check_dataframe, ingest_columns
+from localkmeans_spark.engine.columns import check_batch, check_dataframe, ingest_columns
 from localkmeans_spark.engine.config import DataConfig
 from localkmeans_spark.errors import count_of, invalid
 from localkmeans_spark.evaluation import LocalKMeansEvaluation, evaluate_scores
@@ -70,6 +70,8 @@ class LabelsRows(LocalKMeansParams):
         LocalKMeansEvaluation
         """
         check_dataframe(dataset, "LocalKMeansModel")
+        fix = "Write the stream to a table first, or evaluate in foreachBatch."
+        check_batch(dataset, "LocalKMeansModel", fix)
         weight, subject = F.lit(1.0), ""
         if self.getWeightCol():
             columns = ingest_columns(dataset, self._data_config(weighted=True), "LocalKMeansModel")

@@ -28,6 +28,10 @@ from localkmeans_spark.param_types import (
 # All restarts begin side by side, each with a row of every partition and a seeding on the driver. A
 # best end that one restart in 100 finds is found by 1,000 but for 4 times in 100,000.
 _MOST_RESTARTS = 1_000
+# A pass over the rows each; a handful is enough for any data.
+_MOST_INIT_STEPS = 1_000
+# What Spark can count.
+_MOST_PARTITIONS = 2**31 - 1
 
 PARAMETERS: dict[str, Parameter] = {
     "featuresCol": Parameter(
@@ -119,7 +123,8 @@ PARAMETERS: dict[str, Parameter] = {
         "To start from centers of your own, use initialCenters.",
     ),
     "initSteps": Parameter(
-        2, "an integer >= 1", as_integer, lambda steps: steps >= 1,
+        2, f"an integer from 1 to {_MOST_INIT_STEPS:,}", as_integer,
+        lambda steps: 1 <= steps <= _MOST_INIT_STEPS,
         "Steps of the k-means|| initialization; the other modes do not need it.",
         "Leave it at 2.",
     ),
@@ -148,7 +153,8 @@ PARAMETERS: dict[str, Parameter] = {
         "Leave it at 0.0: the library chooses a size that fits the processor's cache.",
     ),
     "numPartitions": Parameter(
-        None, "an integer >= 1", as_integer, lambda count: count >= 1,
+        None, f"an integer from 1 to {_MOST_PARTITIONS:,}", as_integer,
+        lambda count: 1 <= count <= _MOST_PARTITIONS,
         "Partitions to spread the rows over before fitting; the DataFrame's own when unset.",
         "Use about the number of cores of the cluster, or leave it unset.",
     ),

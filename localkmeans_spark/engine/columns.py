@@ -59,6 +59,12 @@ def check_dataframe(data: object, owner: str) -> None:
         )  # fmt: skip
 
 
+def check_batch(df: DataFrame, owner: str, fix: str) -> None:
+    """Raise if this is a DataFrame (:func:`check_dataframe`), but of a stream."""
+    if df.isStreaming:
+        raise invalid(owner, "the data", "a batch DataFrame", Fact("a streaming DataFrame"), fix)
+
+
 def ingest_columns(df: DataFrame, config: DataConfig, owner: str) -> IngestColumns:
     """Check the columns and say how to read them.
 

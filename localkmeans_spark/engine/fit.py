@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from localkmeans_spark.engine.aggregate import Assignment
 from localkmeans_spark.engine.blocks import open_blocks
 from localkmeans_spark.engine.checkpoint import open_checkpoint
-from localkmeans_spark.engine.columns import check_dataframe
+from localkmeans_spark.engine.columns import check_batch, check_dataframe
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.contest import Contest, restart_seeds
 from localkmeans_spark.engine.data_summary import DataSummary
@@ -22,7 +22,6 @@ from localkmeans_spark.engine.record import FitRecord, FitResult
 from localkmeans_spark.engine.rounds import SparkMachines
 from localkmeans_spark.engine.together import run_to_the_end, seed_all
 from localkmeans_spark.engine.worker_errors import told_plainly
-from localkmeans_spark.errors import Fact, invalid
 
 logger = logging.getLogger("localkmeans_spark")
 
@@ -63,11 +62,7 @@ def fit_many(df: DataFrame, configs: Sequence[FitConfig]) -> list[FitResult]:
     clock = _Clock()
     first = configs[0]
     check_dataframe(df, first.owner)
-    if df.isStreaming:
-        raise invalid(
-            first.owner, "the data", "a batch DataFrame", Fact("a streaming DataFrame"),
-            "Fit on a batch; transform works on streams.",
-        )  # fmt: skip
+    check_batch(df, first.owner, "Fit on a batch; transform works on streams.")
     checkpoint = open_checkpoint(df.sparkSession, first)
     seeds = {seed: None for item in configs for seed in restart_seeds(item.seed, item.n_init)}
     ks = [item.k for item in configs for _ in range(item.n_init)]

@@ -56,7 +56,7 @@ def encode_partition(
 
     A machine whose first rows are sparse enough (``prefers_sparse``) keeps its rows sparse.
     Rows that break a rule are counted, not kept; the driver decides what they mean. Rows of
-    weight 0 count for nothing and are dropped. An empty partition gives no block.
+    weight 0 are dropped before. An empty partition gives no block.
     """
     prepare_worker()
     builder = _BlockBuilder(_machine(), plan)
@@ -95,6 +95,8 @@ class _BlockBuilder:
 
     def add(self, batch: pa.RecordBatch) -> Iterator[bytes]:
         """Take a batch; yield the blocks that it fills."""
+        if self._plan.is_weighted:
+            batch = _without_weight_0(batch)
         rows = read_features(batch.column(0), self._plan.kind, self._n_features)
         self._invalid_features += rows.n_null
         self._wrong_length += rows.wrong_length
@@ -149,10 +151,9 @@ class _BlockBuilder:
             yield self._flush()
 
     def _usable(self, rows: RowBatch, batch: pa.RecordBatch) -> tuple[Any, np.ndarray | None]:
-        """Drop rows with unusable features or weights, and rows of weight 0."""
+        """Drop rows with unusable features or weights."""
         x, weight = rows.x, None
-        fine = finite_rows(x)
-        if fine is not None:
+        if (fine := finite_rows(x)) is not None:
             self._invalid_features += int((~fine).sum())
         if self._plan.is_cosine:
             x, is_zero = unit_rows(x)
@@ -161,10 +162,9 @@ class _BlockBuilder:
                 fine = ~is_zero if fine is None else fine & ~is_zero
         if self._plan.is_weighted:
             weight = batch.column(1).to_numpy(zero_copy_only=False)[rows.kept].astype(np.float64)
-            bad = ~(np.isfinite(weight) & (weight >= 0))
-            self._invalid_weights += int(bad.sum())
-            positive = ~bad & (weight > 0)
-            fine = positive if fine is None else fine & positive
+            usable = np.isfinite(weight) & (weight > 0)
+            self._invalid_weights += len(usable) - int(usable.sum())
+            fine = usable if fine is None else fine & usable
         if fine is None or fine.all():
             return x, weight
         return x[fine], None if weight is None else weight[fine]
@@ -194,6 +194,12 @@ class _BlockBuilder:
         self._rows, self._weights, self._pending = [], [], 0
         self._forget_counts()
         return encode(stored)
+
+
+def _without_weight_0(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Drop rows of weight 0, whatever their features are: they are as if absent."""
+    is_0 = batch.column(1).to_numpy(zero_copy_only=False) == 0
+    return batch.filter(pa.array(~is_0)) if is_0.any() else batch
 
 
 def _in_form(x: Any, keeps_sparse: bool) -> Iterator[tuple[slice, Any]]:

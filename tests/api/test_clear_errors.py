@@ -160,6 +160,17 @@ def test_a_column_that_is_there_stops_fit_and_transform(pairs, parameter, name):
         estimator.fit(pairs).transform(df)
     with pytest.raises(InvalidInputError, match="another name than predictionCol"):
         LocalKMeans(distanceCol="Prediction").fit(pairs)
+    model = LocalKMeansModel([[0.0, 0.0]]).setPredictionCol("Features")
+    for method in (LocalKMeans(predictionCol="Features").fit, model.transform):
+        with pytest.raises(InvalidInputError, match="does not have yet; got 'Features'"):
+            method(pairs)
+
+
+def test_a_stream_is_refused_where_rows_are_counted(spark, model):
+    stream = spark.readStream.format("rate").load().select(F.array("value").alias("features"))
+    for act in (LocalKMeans().fit, model.evaluate):
+        with pytest.raises(InvalidInputError, match="a batch DataFrame; got a streaming"):
+            act(stream)
 
 
 @pytest.mark.parametrize("handling", ["error", "skip", "keep"])

@@ -6,6 +6,7 @@ from pyspark.ml.linalg import Vectors
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from localkmeans_spark import LocalKMeansModel
 from localkmeans_spark.engine.config import DataConfig, FitConfig
 from localkmeans_spark.engine.fit import fit
 from localkmeans_spark.errors import InvalidInputError, count_of
@@ -103,6 +104,33 @@ def test_weights_whose_sum_of_squares_cannot_be_kept(spark, weight, value):
 def test_all_weights_zero(spark):
     frame = spark.createDataFrame([([1.0], 0.0), ([2.0], 0.0)], "features array<double>, w double")
     fails(frame, "at least 1 row of weight > 0", weight_col="w")
+
+
+@pytest.mark.parametrize("kind", ["arrays", "vectors", "cosine"])
+def test_rows_of_weight_0_are_as_if_absent_whatever_is_in_them(spark, kind):
+    nan = float("nan")
+    bad = [([1.0], 0.0), ([1.0, nan], 0.0), ([0.0, 0.0], -0.0), (None, 0.0)]
+    good = [([0.0, 1.0], 1.0), ([8.0, 9.0], 2.0), ([9.0, 8.0], 1.0)]
+    schema = "features array<double>, w double"
+    data = DataConfig(weight_col="w")
+    if kind == "vectors":  # sparse ones among them
+        sparse = Vectors.sparse(2, [1], [nan])
+        bad = [(None if x is None else Vectors.dense(x), w) for x, w in bad] + [(sparse, 0.0)]
+        good = [(Vectors.dense(x), w) for x, w in good]
+        schema = spark.createDataFrame(good, ["features", "w"]).schema
+    if kind == "cosine":
+        data = DataConfig(weight_col="w", distance_measure="cosine")
+    config = FitConfig(k=2, data=data)
+    frames = [spark.createDataFrame(rows, schema).coalesce(1) for rows in (bad + good, good)]
+    found, alone = (fit(frame, config) for frame in frames)
+    np.testing.assert_array_equal(found.centers, alone.centers)
+    assert (found.record.n_points, found.record.n_skipped) == (3, 0)
+    nothing = spark.createDataFrame(bad, schema)
+    fails(nothing, "at least 1 row of weight > 0; got 0 rows.", weight_col="w")
+    if kind != "cosine":
+        model = LocalKMeansModel(found.centers).setWeightCol("w")
+        evaluated = model.evaluate(frames[0])
+        assert (sum(evaluated.clusterSizes), evaluated.numSkipped) == (3, 0)
 
 
 @pytest.mark.parametrize(

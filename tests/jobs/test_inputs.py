@@ -11,12 +11,13 @@ import pytest
 from pyspark.ml.linalg import Vectors
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.columns import assign_roles
+from jobs.columns import Table, assign_roles, fitted_columns
 from jobs.inputs import find_source, format_of, read_table
 from jobs.npz import read_arrays, rows_of
 from jobs.options import FitOptions
 from localkmeans_spark.errors import InvalidInputError
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 ROWS = [("r1", 1, 0.5, 2.0, "a", 1.0), ("r2", 2, 1.5, 3.0, "b", 2.0)]
 NAMES = ["key", "id", "age", "in.come", "kind", "w"]
 
@@ -204,7 +205,11 @@ def test_npz_that_is_none(tmp_path: Path) -> None:
         np.save(file, np.ones(3))
     with pytest.raises(InvalidInputError, match=r"an \.npz archive"):
         read_arrays("fit", str(path))
-    path.write_text("hello")
+    np.savez(path, X=np.array([[1, None]], dtype=object))
+    with pytest.raises(InvalidInputError, match="got Python objects") as caught:
+        read_arrays("fit", str(path))
+    assert "allow_pickle" not in str(caught.value)
+    path.write_text("PK hello")
     with pytest.raises(InvalidInputError, match=r"an \.npz archive"):
         read_arrays("fit", str(path))
 
@@ -223,3 +228,97 @@ def test_text_formats(spark: SparkSession, tmp_path: Path) -> None:
             assert (table.feature_cols, table.id_cols) == (("x", "y"), ("key",))
             found = [(row["key"], row["x"], row["y"]) for row in rows]
             assert found == [("r1", 1, 2.5), ("r2", 3, 4.5)]
+
+
+def read(spark: SparkSession, path: Path, **values: Any) -> Table:
+    asked = options(input=str(path), **values)
+    return read_table("fit", spark, find_source("fit", asked), asked)
+
+
+@pytest.mark.parametrize("name", ["Prediction", "DISTANCE"])
+def test_the_outputs_own_columns_in_other_letters(spark: SparkSession, name: str) -> None:
+    frame = spark.createDataFrame([("r", 1.0, "no")], ["key", "x", name])
+    table = assign_roles("fit", frame, options())
+    assert table.id_cols == ("key",)
+    assert any(f"column {name} of the input is not copied" in note for note in table.notes)
+    with pytest.raises(InvalidInputError, match=f"--id-cols must be different.*got '{name}'"):
+        assign_roles("fit", frame, options(id_cols=(name,)))
+    alone = spark.createDataFrame([(1.0, "no")], ["x", name])
+    assert assign_roles("fit", alone, options()).id_cols == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "values", "told"),
+    [
+        ("head.csv", "key,x,y\n", {}, "at least 1 row; got 0 rows of the columns key, x, y. Check"),
+        ("head.csv", "x,y\n", {"feature_cols": ("x",)}, "got 0 rows of the columns x, y"),
+        ("empty.csv", "", {"feature_cols": ("x",)}, "got 0 rows without a column. Check the file"),
+        ("na.csv", "x,y\n1,2\nNA,3\n", {"feature_cols": ("y", "x")},
+         "--feature-cols must be numeric; got x, in which .* is 'NA'.*--handle-invalid skip"),
+        ("na.csv", "x,y\n1,2\n?,3\n", {"feature_cols": ("y",), "weight_col": "x"},
+         "--weight-col must be numeric; got x, in which .* is '\\?'. Mend these values"),
+        ("one.csv", "x,y\n1,2\n", {"features_col": "x"},
+         r"--features-col must be a vector .*; got x \(int\). Name numeric columns"),
+        ("array.json", '[\n{\n"x": 1},\n{"x": 2}\n]\n', {}, "be JSON lines: one object"),
+        ("bad.json", '{"x": 1}\nnonsense\n', {}, "must be JSON lines: one object on every line"),
+        ("text.libsvm", "0 1:2 2:x\n", {},
+         r"--input \S+/text.libsvm must be lines .* got the line '0 1:2 2:x' in text.libsvm. Mend"),
+        ("label.libsvm", "1 1:2\na 1:2\n", {}, "got the line 'a 1:2' in label.libsvm"),
+        ("colon.libsvm", "0 1:2 3\n", {}, "got the line '0 1:2 3' in"),
+        ("zero.libsvm", "0 1:2\n0 0:2 1:3\n", {}, "got the line '0 0:2 1:3' in"),
+        ("order.libsvm", "# so\n\n0 3:1 2:4\n", {}, "got the line '0 3:1 2:4'"),
+    ],
+)  # fmt: skip
+def test_files_that_cannot_serve(
+    spark: SparkSession, tmp_path: Path, name: str, text: str, values: dict[str, Any], told: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InvalidInputError, match=told) as caught:
+        read(spark, tmp_path / name, **values)
+    assert "\n" not in str(caught.value)
+
+
+def test_lines_that_are_no_json_are_skipped_when_asked(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('{"x": 1}\nnonsense\n')
+    assert read(spark, tmp_path / "t.json", handle_invalid="skip").feature_cols == ("x",)
+
+
+def test_a_libsvm_file_may_leave_the_models_last_features_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.libsvm"
+    path.write_text("0 1:2\n1 2:9\n")
+    asked = options(input=str(path))
+    source = find_source("fit", asked)
+    widths = []
+    for wanted in (None, 5, 1):  # wider rows than the model's are left as they are, to be told
+        row = read_table("fit", spark, source, asked, wanted).frame.first()
+        widths.append(row["features"].size if row else 0)
+    assert widths == [2, 5, 2]
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "libsvm"])
+def test_a_path_may_hold_the_signs_of_patterns(
+    spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    text = {"csv": "x\n1\n", "json": '{"x": 1}\n', "libsvm": "0 1:1\n"}[form]
+    for name in ("data[1]", "data1", "d{a,b}*", "da"):
+        (tmp_path / f"{name}.{form}").write_text(text)
+    for name, n_rows in (("data[1]", 1), ("d{a,b}*", 1), ("data*", 2), ("d{a,ata1}", 2)):
+        assert read(spark, tmp_path / f"{name}.{form}").frame.count() == n_rows, name
+    with pytest.raises(InvalidInputError, match=r"Nothing matches: \[ \] .* are a pattern"):
+        read(spark, tmp_path / f"nope[1].{form}")
+
+
+def test_names_with_backticks(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("key,e`f,`w`\nr,1.5,2\n")
+    table = read(spark, tmp_path / "t.csv", weight_col="`w`")
+    assert (table.feature_cols, table.id_cols) == (("e`f",), ("key",))
+    assert fitted_columns(table).collect() == [(1.5, 2)]
+
+
+def test_settings_hold_no_words_behind_values() -> None:
+    lines = (REPOSITORY / "conf" / "spark-defaults.conf").read_text().splitlines()
+    settings = [line.lstrip("# ") for line in lines if line.lstrip("# ").startswith("spark.")]
+    assert len(settings) >= 6
+    assert [line for line in settings if len(line.split()) != 2] == []
