@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.paper.drawing import draw_rows
 
 NOISES = ("gaussian", "uniform")
 _CHUNK_BYTES = 4 << 20
@@ -78,7 +79,7 @@ class Mixture:
         while left.any():
             size = min(step, int(left.sum()))
             # A random chunk of what is left: the same as cutting up one shuffled list of labels.
-            part = rng.multivariate_hypergeometric(left, size, method="marginals")
+            part = draw_rows(left, size, rng)
             left = left - part
             labels = rng.permutation(np.repeat(np.arange(k, dtype=np.int32), part))
             if self.noise == "gaussian":
@@ -163,7 +164,7 @@ def random_counts(sizes: np.ndarray, m: int, rng: np.random.Generator) -> np.nda
     left = np.asarray(sizes, dtype=np.int64)
     counts = np.zeros((m, len(left)), dtype=np.int64)
     for machine, n in enumerate(balanced_sizes(int(left.sum()), m)):
-        counts[machine] = rng.multivariate_hypergeometric(left, n, method="marginals")
+        counts[machine] = draw_rows(left, n, rng)
         left = left - counts[machine]
     return counts
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare, hypergeom
 
 from localkmeans_spark.errors import InvalidInputError
+from localkmeans_spark.paper import drawing
 from localkmeans_spark.paper import mixture as mx
 
 
@@ -74,3 +76,38 @@ def test_a_table_that_does_not_fit_is_refused():
         mx.Mixture(np.eye(3), 0.1, np.ones((2, 2), dtype=int), seed=1)
     with pytest.raises(InvalidInputError, match="noise"):
         mx.Mixture(np.eye(2), 0.1, np.ones((2, 2), dtype=int), seed=1, noise="none")
+
+
+def test_a_billion_rows_are_dealt_and_made():
+    sizes = mx.balanced_sizes(10**9, 10)
+    counts = mx.random_counts(sizes, 100, mx.generator(1))
+    assert counts.sum(axis=0).tolist() == sizes.tolist()
+    assert (counts.sum(axis=1) == 10**7).all()
+    deviation = np.sqrt(10**7 * 0.1 * 0.9 * (1 - 0.01))
+    assert counts.std() == pytest.approx(deviation, rel=0.1)
+    mixture = mx.Mixture(np.eye(2), 0.1, np.array([[10**9, 3 * 10**9]]), seed=1)
+    x, labels = next(mixture.chunks(0, n_rows=10_000))
+    assert len(x) == 10_000
+    assert labels.mean() == pytest.approx(0.75, abs=0.02)
+
+
+def test_large_and_small_populations_are_drawn_by_the_same_law(monkeypatch):
+    monkeypatch.setattr(drawing, "_NUMPY_LIMIT", 0)
+    rng = mx.generator(4)
+    sizes = np.array([5, 3, 2])
+    for n in (1, 4, 9, 10):
+        drawn = np.array([drawing.draw_rows(sizes, n, rng) for _ in range(3000)])
+        assert (drawn.sum(axis=1) == n).all() and (drawn >= 0).all() and (drawn <= sizes).all()
+        for cluster, size in enumerate(sizes):
+            expected = 3000 * hypergeom(10, size, n).pmf(np.arange(size + 1))
+            found = np.bincount(drawn[:, cluster], minlength=size + 1)
+            assert (found[expected == 0] == 0).all()
+            if (expected > 0).sum() > 1:
+                usual = expected > 0
+                assert chisquare(found[usual], expected[usual]).pvalue > 1e-4
+
+
+def test_below_the_limit_the_draws_are_those_of_numpy():
+    sizes = np.array([300, 500, 200])
+    known = mx.generator(2).multivariate_hypergeometric(sizes, 100, method="marginals")
+    assert mx.random_counts(sizes, 10, mx.generator(2))[0].tolist() == known.tolist()
