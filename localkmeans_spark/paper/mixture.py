@@ -10,6 +10,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.paper.checks import (
+    center_rows,
+    check_positive,
+    check_whole,
+    check_wholes,
+    share_numbers,
+    whole_numbers,
+)
 from localkmeans_spark.paper.drawing import draw_rows
 
 NOISES = ("gaussian", "uniform")
@@ -18,6 +26,7 @@ _CHUNK_BYTES = 4 << 20
 
 def generator(seed: int, *key: int) -> np.random.Generator:
     """Return the generator of one place in an experiment (a trial, a machine, a pass)."""
+    check_whole("generator", "seed", seed, least=0)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
@@ -45,16 +54,19 @@ class Mixture:
     noise: str = "gaussian"
 
     def __post_init__(self) -> None:
+        # The class is frozen; lists become arrays here.
+        object.__setattr__(self, "centers", center_rows("Mixture", "centers", self.centers))
+        object.__setattr__(self, "counts", whole_numbers("Mixture", "counts", self.counts, 2))
+        check_positive("Mixture", "sigma", self.sigma, or_zero=True)
+        check_whole("Mixture", "seed", self.seed, least=0)
         k = len(self.centers)
-        if self.counts.ndim != 2 or self.counts.shape[1] != k or (self.counts < 0).any():
+        if self.counts.shape[1] != k:
             raise invalid(
                 "Mixture", "counts", f"whole numbers >= 0 of shape (machines, {k})",
                 Fact(f"shape {self.counts.shape}"), "See random_counts.",
             )  # fmt: skip
         if self.noise not in NOISES:
             raise invalid("Mixture", "noise", f"one of {NOISES}", self.noise, "Name one of them.")
-        if not self.sigma >= 0:
-            raise invalid("Mixture", "sigma", ">= 0", self.sigma, "It is a standard deviation.")
 
     @property
     def n_machines(self) -> int:
@@ -72,6 +84,8 @@ class Mixture:
         n_rows : int or None
             Rows a chunk; None for about 4 MB. The rows depend on it, so keep to one value.
         """
+        if n_rows is not None:
+            check_whole("Mixture", "n_rows", n_rows)
         rng = generator(self.seed, machine)
         left = np.asarray(self.counts[machine], dtype=np.int64)
         k, d = self.centers.shape
@@ -135,6 +149,7 @@ class _ArrowRows:
 
 def orthonormal_centers(k: int, d: int, rng: np.random.Generator) -> np.ndarray:
     """Return k orthonormal rows of d coordinates in a random direction; needs k <= d."""
+    check_wholes("orthonormal_centers", k=k, d=d)
     if k > d:
         raise invalid(
             "Mixture", "the number of orthonormal centers", f"<= the {d} dimensions", k,
@@ -146,11 +161,13 @@ def orthonormal_centers(k: int, d: int, rng: np.random.Generator) -> np.ndarray:
 
 def symmetric_centers(theta: np.ndarray) -> np.ndarray:
     """Return the two centers theta and -theta."""
-    return np.stack([theta, -theta])
+    (row,) = center_rows("symmetric_centers", "theta", [theta])
+    return np.stack([row, -row])
 
 
 def balanced_sizes(n_rows: int, k: int) -> np.ndarray:
     """Share rows among k clusters as evenly as whole numbers allow."""
+    check_wholes("balanced_sizes", n_rows=n_rows, k=k)
     return np.full(k, n_rows // k, dtype=np.int64) + (np.arange(k) < n_rows % k)
 
 
@@ -161,7 +178,7 @@ def random_counts(sizes: np.ndarray, m: int, rng: np.random.Generator) -> np.nda
     -------
     ndarray of shape (m, K), int64
     """
-    left = np.asarray(sizes, dtype=np.int64)
+    left = _sizes("random_counts", sizes, m)
     counts = np.zeros((m, len(left)), dtype=np.int64)
     for machine, n in enumerate(balanced_sizes(int(left.sum()), m)):
         counts[machine] = draw_rows(left, n, rng)
@@ -173,12 +190,17 @@ def independent_counts(
     m: int, n: int, k: int, rng: np.random.Generator, shares: np.ndarray | None = None
 ) -> np.ndarray:
     """Give every row of every machine a cluster at random, independently (n rows a machine)."""
-    return rng.multinomial(n, np.full(k, 1.0 / k) if shares is None else shares, size=m)
+    check_wholes("independent_counts", m=m, n=n, k=k)
+    if shares is None:
+        shares = np.full(k, 1.0 / k)
+    else:
+        shares = share_numbers("independent_counts", "shares", shares, k)
+    return rng.multinomial(n, shares, size=m)
 
 
 def sorted_counts(sizes: np.ndarray, m: int) -> np.ndarray:
     """Cut a table sorted by cluster into m equal runs."""
-    ends = np.concatenate([[0], np.cumsum(sizes)])
+    ends = np.concatenate([[0], np.cumsum(_sizes("sorted_counts", sizes, m))])
     cuts = np.concatenate([[0], np.cumsum(balanced_sizes(int(ends[-1]), m))])
     low = np.maximum(ends[None, :-1], cuts[:-1, None])
     high = np.minimum(ends[None, 1:], cuts[1:, None])
@@ -187,13 +209,28 @@ def sorted_counts(sizes: np.ndarray, m: int) -> np.ndarray:
 
 def dirichlet_counts(m: int, n: int, k: int, a: float, rng: np.random.Generator) -> np.ndarray:
     """Give machine i n rows whose clusters are drawn from shares p_i ~ Dirichlet(a, ..., a)."""
+    check_wholes("dirichlet_counts", m=m, n=n, k=k)
+    check_positive("dirichlet_counts", "a", a)
     return rng.multinomial(n, rng.dirichlet(np.full(k, a), size=m))
 
 
 def few_clusters_counts(m: int, n: int, k: int, per_machine: int) -> np.ndarray:
     """Give machine i equal parts of clusters i, i + 1, ..., i + per_machine - 1 (modulo k)."""
+    owner = "few_clusters_counts"
+    check_wholes(owner, m=m, n=n, k=k, per_machine=per_machine)
+    if per_machine > k:
+        raise invalid(owner, "per_machine", f"<= the {k} clusters", per_machine, "Raise k.")
     counts = np.zeros((m, k), dtype=np.int64)
     for machine in range(m):
         clusters = (machine + np.arange(per_machine)) % k
         counts[machine, clusters] = balanced_sizes(n, per_machine)
     return counts
+
+
+def _sizes(owner: str, sizes: np.ndarray, m: int) -> np.ndarray:
+    """Return checked sizes of clusters that m machines are to share."""
+    check_wholes(owner, m=m)
+    array = whole_numbers(owner, "sizes", sizes, 1)
+    if not array.any():
+        raise invalid(owner, "sizes", "those of at least 1 row", array.tolist(), "Give more rows.")
+    return array

@@ -11,6 +11,9 @@ import math
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.paper.checks import center_rows, check_positive, check_wholes
+
 
 def matching(counts: np.ndarray) -> np.ndarray:
     """Return the cluster that stands for each true cluster: the best one-to-one assignment.
@@ -91,9 +94,23 @@ def clusterwise_error(counts: np.ndarray) -> np.ndarray:
 
 
 def separation(centers: np.ndarray) -> tuple[float, float]:
-    """Return Gamma and lambda: the smallest distance of two centers, and largest / smallest."""
+    """Return Gamma and lambda: the smallest distance of two centers, and largest / smallest.
+
+    Raises
+    ------
+    InvalidInputError
+        Unless there are at least 2 centers, all different.
+    """
+    centers = center_rows("separation", "centers", centers)
+    if len(centers) < 2:
+        raise invalid("separation", "centers", "at least 2", len(centers), "Give more centers.")
     difference = centers[:, None, :] - centers[None, :, :]
     distances = np.sqrt((difference**2).sum(axis=-1))[np.triu_indices(len(centers), 1)]
+    if not distances.min() > 0:
+        raise invalid(
+            "separation", "centers", "different from each other", Fact("two that are equal"),
+            "Take them for one cluster.",
+        )  # fmt: skip
     return float(distances.min()), float(distances.max() / distances.min())
 
 
@@ -168,22 +185,36 @@ def snr_two(norm: float, sigma: float, d: int, n_rows: int) -> float:
     >>> round(snr_two(1.0, 0.3, 100, 4000), 2)
     3.01
     """
+    _check_scale("snr_two", norm=norm, sigma=sigma)
+    check_wholes("snr_two", d=d, n_rows=n_rows)
     return norm / (sigma * math.sqrt(1.0 + 9.0 * d / n_rows))
 
 
 def sigma_of_snr_two(r: float, norm: float, d: int, n_rows: int) -> float:
     """Return the sigma that gives r; the inverse of :func:`snr_two`."""
+    _check_scale("sigma_of_snr_two", norm=norm, r=r)
+    check_wholes("sigma_of_snr_two", d=d, n_rows=n_rows)
     return norm / (r * math.sqrt(1.0 + 9.0 * d / n_rows))
 
 
 def snr_many(gamma: float, sigma: float, alpha: float, k: int, d: int, n_rows: int) -> float:
     """Return r_K = (Gamma / sigma) sqrt(alpha / (1 + K d / mn))."""
+    _check_scale("snr_many", gamma=gamma, sigma=sigma)
+    check_positive("snr_many", "alpha", alpha, or_zero=True)
+    check_wholes("snr_many", k=k, d=d, n_rows=n_rows)
     return gamma / sigma * math.sqrt(alpha / (1.0 + k * d / n_rows))
 
 
 def sigma_of_snr_many(r: float, gamma: float, alpha: float, k: int, d: int, n_rows: int) -> float:
     """Return the sigma that gives r_K; the inverse of :func:`snr_many`."""
+    _check_scale("sigma_of_snr_many", gamma=gamma, r=r, alpha=alpha)
+    check_wholes("sigma_of_snr_many", k=k, d=d, n_rows=n_rows)
     return gamma / r * math.sqrt(alpha / (1.0 + k * d / n_rows))
+
+
+def _check_scale(owner: str, **values: float) -> None:
+    for name, value in values.items():
+        check_positive(owner, name, value)
 
 
 def objective(x: np.ndarray, centers: np.ndarray) -> float:

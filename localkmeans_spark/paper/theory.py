@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.paper import quantities as q
+from localkmeans_spark.paper.checks import check_positive, check_wholes, whole_numbers
 
 
 class Check(NamedTuple):
@@ -55,11 +57,15 @@ def initial_limit_two(r: float, n_rows: int) -> float:
 
 def initial_limit_g(r_k: float, ratio: float) -> float:
     """Return the G that the initial centers must stay below (Assumption 2); may be negative."""
+    if r_k <= 0.0:
+        return -math.inf
     return (0.5 - 6.0 / math.sqrt(r_k)) / ratio
 
 
 def initial_limit_lambda(r_k: float) -> float:
     """Return the largest initial Lambda that Assumption 2 allows; may be negative."""
+    if r_k <= 0.0:
+        return -math.inf
     return 0.5 - 4.0 / math.sqrt(r_k)
 
 
@@ -75,6 +81,7 @@ def check_two(initial_error: float, r: float, m: int, n: int, d: int) -> list[Ch
     m, n, d : int
         Machines, rows a machine, dimensions.
     """
+    check_wholes("check_two", m=m, n=n, d=d)
     limit = initial_limit_two(r, m * n)
     return [
         _at_most("A(0) <= 1/2 - 1/sqrt(mn) - (2.56 + sqrt(log r)) / r", initial_error, limit),
@@ -107,9 +114,17 @@ class Clusters(NamedTuple):
 
 def describe_clusters(centers: np.ndarray, counts: np.ndarray, sigma: float) -> Clusters:
     """Gather a mixture's figures from its centers (K, d), counts (m, K) and noise."""
-    k, d = centers.shape
-    n_rows = int(counts.sum())
+    owner = "describe_clusters"
     gamma, ratio = q.separation(centers)
+    k, d = np.shape(centers)
+    counts = whole_numbers(owner, "counts", counts, 2)
+    check_positive(owner, "sigma", sigma, or_zero=True)
+    n_rows = int(counts.sum())
+    if counts.shape[1] != k or n_rows == 0:
+        raise invalid(
+            owner, "counts", f"of shape (machines, {k}), with rows",
+            Fact(f"shape {counts.shape}, {n_rows} rows"), "Give a column for each center.",
+        )  # fmt: skip
     alpha = q.smallest_share(counts)
     r_k = q.snr_many(gamma, sigma, alpha, k, d, n_rows) if sigma > 0 else math.inf
     m = len(counts)
@@ -151,12 +166,20 @@ def check_many(
 
 def bound_two(r: float, m: int, n: int, d: int, local_steps: int, q_power: float) -> float:
     """Return Theorem 1's bound on the final A, up to its constant and 1/zeta."""
+    check_positive("bound_two", "r", r)
+    check_wholes("bound_two", m=m, n=n, d=d, local_steps=local_steps)
     extra = math.exp(-q_power * local_steps) / (m * n) ** q_power
     return math.exp(-n) + max(d / n, 1.0) / r**2 + extra + math.exp(-(r**2))
 
 
 def bound_many(clusters: Clusters, local_steps: int, q_power: float) -> float:
     """Return Theorem 2's bound on the final A, up to its constant and 1/xi."""
+    check_wholes("bound_many", local_steps=local_steps)
+    if not clusters.alpha > 0:
+        raise invalid(
+            "bound_many", "clusters", "free of empty ones", Fact("an empty cluster (alpha = 0)"),
+            "Leave out its center and its column of counts.",
+        )  # fmt: skip
     r_k, m, n, d = clusters.r_k, clusters.m, clusters.n, clusters.d
     extra = math.exp(-q_power * local_steps) / (m * n) ** q_power
     main = max(d / n, 1.0) * clusters.k / (clusters.alpha * r_k**2)
@@ -171,6 +194,7 @@ def steps_needed(n_rows: int, local_steps: int) -> int:
     >>> steps_needed(4000, 3)
     24
     """
+    check_wholes("steps_needed", n_rows=n_rows, local_steps=local_steps)
     return 2 * (math.ceil(math.log(n_rows)) + local_steps)
 
 
