@@ -22,7 +22,7 @@ from jobs.paper_data import OWNER, RealData, read_embeddings, read_posture
 from jobs.paper_tables import curve_table, trial_table
 from jobs.progress import say
 from jobs.session import open_session, user_errors
-from localkmeans_spark.errors import invalid
+from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.paper.arrays import run_arrays
 from localkmeans_spark.paper.figures import PAPER_STEPS, REAL, SYNTHETIC, choices
 from localkmeans_spark.paper.settings import PAPER_METHODS, Setting, run_setting
@@ -66,6 +66,13 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if options.trials < 1:
         raise invalid(OWNER, "--trials", ">= 1", options.trials, "The paper takes 20.")
+    if options.seed < 0:
+        raise invalid(OWNER, "--seed", ">= 0", options.seed, "The default is 1.")
+    if Path(options.output).exists() and not Path(options.output).is_dir():
+        raise invalid(
+            OWNER, "--output", "a directory", Fact(f"the file {options.output}"),
+            "Name a directory; it is made if need be.",
+        )  # fmt: skip
     if options.quick:
         options.trials = min(options.trials, 3)
     for name in ("mnist", "cifar10", "posture"):
@@ -84,10 +91,13 @@ def run(options: argparse.Namespace, session_opened: Callable[[], None]) -> None
     """Run the figures asked for, and rebuild the report from everything in the directory."""
     from jobs.paper_output import write_figure, write_report
 
-    folder = Path(options.output)
-    folder.mkdir(parents=True, exist_ok=True)
     wanted = FIGURES if options.figure == "all" else (options.figure,)
     wanted = tuple(name for name in wanted if name not in REAL or _real_paths(options))
+    if set(wanted) & set(REAL):
+        for path, read in _readers(options):
+            read(path)  # slips in the files end the job now, not after the other figures
+    folder = Path(options.output)
+    folder.mkdir(parents=True, exist_ok=True)
     settings = {"spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", "3g")}
     with open_session("localkmeans paper", options.master, settings, options.debug) as spark:
         session_opened()
@@ -148,16 +158,19 @@ def _real_paths(options: argparse.Namespace) -> list[str]:
     return [path for path in (options.posture, options.mnist, options.cifar10) if path]
 
 
-def _real(context: SparkContext, options: argparse.Namespace) -> Tables:
+def _readers(options: argparse.Namespace) -> list[tuple[str, Callable[[str], RealData]]]:
+    """Return the real data sets asked for: a path and what reads it."""
     readers: list[tuple[str | None, Callable[[str], RealData]]] = [
         (options.posture, read_posture),
         (options.mnist, lambda path: read_embeddings("MNIST embeddings", path)),
         (options.cifar10, lambda path: read_embeddings("CIFAR-10 embeddings", path)),
     ]
+    return [(path, read) for path, read in readers if path]
+
+
+def _real(context: SparkContext, options: argparse.Namespace) -> Tables:
     curves, trials = [], []
-    for path, read in readers:
-        if path is None:
-            continue
+    for path, read in _readers(options):
         data = read(path)
         m, n_steps = _MACHINES, PAPER_STEPS
         if options.quick:

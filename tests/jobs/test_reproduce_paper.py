@@ -73,6 +73,7 @@ def test_beyond_starts_all_methods_alike(output):
         (["--figure", "9"], "--figure"),
         (["--mnist", "nowhere.npz"], "nowhere.npz"),
         (["--trials", "0"], "--trials"),
+        (["--seed", "-1"], "--seed must be >= 0"),
     ],
 )
 def test_slips_end_in_one_line(argv, words, tmp_path, capsys):
@@ -82,6 +83,15 @@ def test_slips_end_in_one_line(argv, words, tmp_path, capsys):
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and words in err
     assert not (tmp_path / "out").exists()
+
+
+def test_output_is_a_directory(tmp_path, capsys):
+    (tmp_path / "out").write_text("mine", encoding="utf-8")
+    with pytest.raises(SystemExit) as stopped:
+        main(["--figure", "1a", "--output", str(tmp_path / "out")])
+    assert stopped.value.code == 2
+    assert "--output must be a directory; got the file" in capsys.readouterr().err
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "mine"
 
 
 def _found(final):
@@ -155,7 +165,8 @@ def test_posture_reader_reads_the_uci_form(data_dir, tmp_path):
     part = np.load(data_dir / "postures_partial.npz")
     names = [f"{axis}{i}" for i in range(12) for axis in "XYZ"]
     lines = [",".join(["Class", "User", *names]), ",".join(["0"] * 38)]
-    for x, y, user in zip(part["X"][:50], part["y"][:50], part["user"][:50], strict=True):
+    some = np.arange(0, len(part["y"]), len(part["y"]) // 49)[:50]
+    for x, y, user in zip(part["X"][some], part["y"][some], part["user"][some], strict=True):
         values = ["?" if np.isnan(value) else repr(float(value)) for value in x]
         lines.append(",".join([str(y), str(user), *values]))
     path = tmp_path / "Postures.csv"
@@ -163,10 +174,59 @@ def test_posture_reader_reads_the_uci_form(data_dir, tmp_path):
     data = read_posture(str(path))
     assert data.name.startswith("part of Posture")
     assert data.x.shape == (50, 38) and np.isfinite(data.x).all()
-    assert data.k == len(np.unique(part["y"][:50]))
+    assert data.k == len(np.unique(part["y"][some])) > 1
     path.write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(ValueError, match="header"):
         read_posture(str(path))
+
+
+_NAMES = ["Class", "User", *(f"{axis}{i}" for i in range(12) for axis in "XYZ")]
+_ROW = ["1", "0", *["1.5"] * 9, *["?"] * 27]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([_NAMES, _ROW, [*_ROW[:4], "abc", *_ROW[5:]]], "line 3: Z0 must be a finite number or ?"),
+        ([_NAMES, _ROW, [*_ROW[:4], "inf", *_ROW[5:]]], "line 3: Z0 must be a finite number or ?"),
+        ([_NAMES, _ROW, _ROW[:-1]], "line 3 must be 38 cells; got 37"),
+        ([_NAMES, ["one", *_ROW[1:]]], "line 2: the class must be a whole number; got 'one'"),
+        ([_NAMES, ["1", "0", *["?"] * 36]], "line 2 must be a row with at least 1 visible marker"),
+        ([[*_NAMES[:37], "W11"], _ROW], "line 1: column 38 of the header must be Z11; got 'W11'"),
+        ([[*_NAMES, "W"], _ROW], "line 1: the header must be 38 columns; got 39"),
+        ([_NAMES, _ROW, _ROW], "must be a file with rows of at least 2 classes; got 1"),
+        ([_NAMES], "must be a file with rows"),
+        ([], "line 1: column 1 of the header must be Class"),
+    ],
+)
+def test_slips_in_a_posture_file_end_in_one_line(rows, words, tmp_path, capsys):
+    path = tmp_path / "p.csv"
+    path.write_text("".join(",".join(row) + "\n" for row in rows), encoding="utf-8")
+    with pytest.raises(SystemExit) as stopped:
+        main(["--figure", "2", "--posture", str(path), "--output", str(tmp_path / "out")])
+    assert stopped.value.code == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and str(path) in err and words in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_binary_file_is_no_posture_file(tmp_path):
+    path = tmp_path / "p.csv"
+    for content in (b"\x00\xff\xfe" * 50, (",".join(_NAMES) + "\n").encode() + b"\xff\x00\n"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"p\.csv, line \d+ must be text in UTF-8"):
+            read_posture(str(path))
+
+
+def test_embeddings_are_finite_and_of_several_classes(tmp_path):
+    path = str(tmp_path / "e.npz")
+    for value in (np.nan, np.inf, 1e300):
+        np.savez(path, X=[[0.0, value], [1.0, 2.0]], y=[7, 3])
+        with pytest.raises(ValueError, match="X must be finite.* got 1 row with NaN or infinity"):
+            read_embeddings("e", path)
+    np.savez(path, X=[[0.0, 1.0], [1.0, 2.0]], y=[7, 7])
+    with pytest.raises(ValueError, match="at least 2 classes; got 1"):
+        read_embeddings("e", path)
 
 
 def test_embeddings_are_scaled(tmp_path):
