@@ -16,6 +16,7 @@ import numpy as np
 from pyspark.ml.functions import array_to_vector
 from pyspark.ml.stat import Summarizer
 from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, FloatType
 
 from jobs.arguments import PARSER_STYLE, Parser, add_input, check_given, whole_number
 from jobs.column_kinds import column
@@ -117,10 +118,8 @@ def by_model(model: LocalKMeansModel, table: Table) -> Diagnosis:
         .toPandas()
     )
     names = [f"cluster {i}" for i in range(k)]
-    machines = np.unique(counted["machine"])
-    counts = np.zeros((len(machines), k), dtype=np.int64)
-    place = np.searchsorted(machines, counted["machine"])
-    counts[place, counted["cluster"].to_numpy()] = counted["n"].to_numpy()
+    counts = np.zeros((rows.rdd.getNumPartitions(), k), dtype=np.int64)
+    counts[counted["machine"].to_numpy(int), counted["cluster"].to_numpy(int)] = counted["n"]
     variance = float(counted["sq"].sum()) / max(1, int(counts.sum()) * d)
     return _checked(own.centers, counts, math.sqrt(variance), names)
 
@@ -128,11 +127,16 @@ def by_model(model: LocalKMeansModel, table: Table) -> Diagnosis:
 def by_label(table: Table) -> Diagnosis:
     """Diagnose with known classes: one pass for means, one for counts."""
     assert table.label_col is not None
+    label = column(table.label_col)
+    known = label.isNotNull()
+    if isinstance(table.frame.select(label).schema[0].dataType, FloatType | DoubleType):
+        known = known & ~F.isnan(label)
     rows = table.frame.select(
         F.spark_partition_id().alias("machine"),
-        column(table.label_col).alias("cluster"),
+        label.alias("cluster"),
         array_to_vector(features_array(table)).alias("x"),
-    ).where(column("cluster").isNotNull())
+        known.alias("known"),
+    ).where("known")
     found = (
         rows.groupBy("cluster")
         .agg(Summarizer.metrics("mean", "variance", "count").summary(column("x")).alias("s"))
@@ -148,11 +152,14 @@ def by_label(table: Table) -> Diagnosis:
     found = sorted(found, key=lambda row: row["cluster"])
     place = {row["cluster"]: i for i, row in enumerate(found)}
     counted: Any = rows.groupBy("machine", "cluster").count().collect()
-    machines = {number: i for i, number in enumerate(sorted({row["machine"] for row in counted}))}
-    counts = np.zeros((len(machines), len(found)), dtype=np.int64)
+    counts = np.zeros((rows.rdd.getNumPartitions(), len(found)), dtype=np.int64)
     for row in counted:
-        counts[machines[row["machine"]], place[row["cluster"]]] = row["count"]
+        counts[row["machine"], place[row["cluster"]]] = row["count"]
     centers = np.array([row["mean"].toArray() for row in found])
+    if not np.isfinite(centers).all():
+        raise invalid(
+            OWNER, "the features", "finite", Fact("rows with NaN or infinity"), "Leave them out."
+        )
     scatter = sum(row["variance"].toArray().sum() * (row["count"] - 1) for row in found)
     sigma = math.sqrt(scatter / max(1, counts.sum() * centers.shape[1]))
     return _checked(centers, counts, sigma, [f"class {row['cluster']}" for row in found])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.paper.theory import (
     Clusters,
     check_many,
@@ -20,8 +21,12 @@ from localkmeans_spark.paper.theory import (
 # With beta m above it partitions are alike and several local steps do no harm; below the lower
 # one some partition hardly knows some cluster. Between them a few steps go well.
 _EVEN, _UNEVEN = 0.5, 0.1
+_WORDS = ((0.75, "evenly"), (_EVEN, "fairly evenly"), (_UNEVEN, "unevenly"), (0.0, "very unevenly"))
 # Fewer rows of a cluster on a machine than this make a poor local mean.
 _FEW_ROWS = 10
+# Overlap of the two nearest clusters: up to the first they are apart, up to the second they touch.
+# A cloud without clusters, cut in two by k-means, has more than the first.
+_APART, _TOUCHING = 0.01, 0.1
 
 
 @dataclass(frozen=True)
@@ -39,9 +44,12 @@ class Diagnosis:
     scarcest : tuple of (str, int, float)
         Cluster and machine with the smallest share, and that share over an even one (beta m).
     rows_a_cell : float
-        Mean number of rows of the smallest cluster on a machine.
+        Mean number of rows of the smallest cluster on a machine that holds rows.
     local_steps : int
         L to use.
+    n_empty : int
+        Machines without rows. They change nothing, as exchanges weigh by size: all other figures
+        are those of the rest.
     """
 
     clusters: Clusters
@@ -50,6 +58,14 @@ class Diagnosis:
     scarcest: tuple[str, int, float]
     rows_a_cell: float
     local_steps: int
+    n_empty: int = 0
+
+    @property
+    def separation(self) -> str:
+        """Whether the two nearest clusters are ``apart``, ``touching`` or ``overlapping``."""
+        if self.overlap <= _APART:
+            return "apart"
+        return "touching" if self.overlap <= _TOUCHING else "overlapping"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values (JSON-ready)."""
@@ -57,13 +73,15 @@ class Diagnosis:
         n_rows = c.m * c.n
         return {
             "k": c.k,
-            "partitions": c.m,
+            "partitions": c.m + self.n_empty,
+            "empty_partitions": self.n_empty,
             "beta_m": round(c.beta * c.m, 6),
             "alpha": round(c.alpha, 6),
             "r_k": round(c.r_k, 4) if math.isfinite(c.r_k) else None,
             "lambda": round(c.ratio, 4),
             "gamma_over_sigma": round(c.gamma / self.sigma, 4) if self.sigma > 0 else None,
             "overlap": round(self.overlap, 6),
+            "separation": self.separation,
             "local_steps": self.local_steps,
             "steps_needed": steps_needed(n_rows, self.local_steps),
             "exchanges_needed": exchanges_needed(n_rows, self.local_steps),
@@ -76,20 +94,34 @@ class Diagnosis:
 
     def _spread(self) -> str:
         c, (name, machine, share) = self.clusters, self.scarcest
-        words = "evenly" if share >= _EVEN else "unevenly" if share >= _UNEVEN else "very unevenly"
+        empty = ""
+        if self.n_empty:
+            have = "has" if self.n_empty == 1 else "have"
+            empty = f"{count_of(self.n_empty, 'more partition')} {have} no rows. "
+        if c.m == 1:
+            return f"Partitions: 1 partition holds all {c.k} clusters. {empty}".rstrip()
+        words = next(words for least, words in _WORDS if share >= least)
         return (
-            f"Partitions: {c.m} partitions hold {c.k} clusters {words}. The scarcest is {name} on "
-            f"partition {machine}: {share:.0%} of an even share (beta*m = {share:.3g}; 1 is best)."
+            f"Partitions: {c.m} partitions hold {c.k} clusters {words}. {empty}The scarcest is "
+            f"{name} on partition {machine}: {share:.0%} of an even share (beta*m = {share:.3g}; "
+            "1 is best)."
         )
 
     def _separation(self) -> str:
         c = self.clusters
         if self.sigma == 0:
-            return "Clusters: all rows lie on their centers."
+            return "Clusters: apart; all rows lie on their centers."
+        verdict = {
+            "apart": "far enough apart.",
+            "touching": "not quite far enough apart: rows between the two nearest may be "
+            "labelled either way, whatever L is.",
+            "overlapping": "not far enough apart: k-means cannot tell the two nearest from each "
+            "other, whatever L is. Use fewer clusters, or other or better scaled features.",
+        }[self.separation]
         return (
-            f"Clusters: the two nearest centers are {c.gamma / self.sigma:.1f} noise deviations "
-            f"apart (r_K = {c.r_k:.2f}); if they were round, about {self.overlap:.1%} of their "
-            "rows would be nearer to the other one."
+            f"Clusters: {verdict} The two nearest centers are {c.gamma / self.sigma:.1f} noise "
+            f"deviations apart (r_K = {c.r_k:.2f}); if they were round, about {self.overlap:.1%} "
+            "of their rows would be nearer to the other one."
         )
 
     def _advice(self) -> str:
@@ -97,13 +129,10 @@ class Diagnosis:
         if c.m == 1:
             return "Advice: one partition, so any L gives plain Lloyd steps."
         if self.rows_a_cell < _FEW_ROWS:
-            return (
-                f"Advice: a partition holds only about {self.rows_a_cell:.1f} rows of the smallest "
-                f"cluster. Use fewer partitions, or L = {self.local_steps}."
-            )
+            return f"Advice: L = {self.local_steps}. {self._fewer_partitions()}"
         if share >= _EVEN:
             return f"Advice: L = {self.local_steps}."
-        shuffle = "Shuffling the rows first (df.repartition(m)) would allow L = 5."
+        shuffle = f"Shuffling the rows first, df.repartition({c.m}), would allow L = 5."
         if share >= _UNEVEN:
             return f"Advice: L = {self.local_steps}. {shuffle}"
         return (
@@ -111,14 +140,38 @@ class Diagnosis:
             f"{shuffle}"
         )
 
+    def _fewer_partitions(self) -> str:
+        c = self.clusters
+        rows = self.rows_a_cell
+        enough = max(1, int(rows * c.m) // _FEW_ROWS)
+        few = (
+            f"a partition has only about {rows:.1f} rows of the smallest cluster, too few for a "
+            "local mean"
+        )
+        if self.scarcest[2] >= _EVEN:
+            return f"For more, use fewer partitions, {enough} at most: {few}."
+        return (
+            "For more, shuffle the rows into fewer partitions, "
+            f"df.repartition({enough}) or fewer: the clusters lie unevenly, and {few}."
+        )
+
     def _theory(self) -> str:
         failing = [check.name for check in check_many(self.clusters) if not check.holds]
         n_rows = self.clusters.m * self.clusters.n
-        words = "all hold" if not failing else "do not hold: " + "; ".join(failing)
+        needed = (
+            f"{count_of(steps_needed(n_rows, self.local_steps), 'step')}, "
+            f"{count_of(exchanges_needed(n_rows, self.local_steps), 'exchange')}"
+        )
+        if failing:
+            return (
+                "Theory: Theorem 2 promises nothing here. Its assumptions, with constants of 1, do "
+                f"not hold: {'; '.join(failing)}. If they held, {needed} at this L would reach the "
+                "final order of the error from good initial centers."
+            )
         return (
-            f"Theory: {steps_needed(n_rows, self.local_steps)} steps, "
-            f"{exchanges_needed(n_rows, self.local_steps)} exchanges, reach the final order of the "
-            f"error at this L. Theorem 2's assumptions, with constants of 1, {words}."
+            "Theory: Theorem 2's assumptions on clusters and partitions hold, with constants of 1: "
+            f"from initial centers good enough for it (not checked), {needed} at this L reach the "
+            "final order of the error."
         )
 
 
@@ -129,15 +182,31 @@ def diagnose(centers: np.ndarray, counts: np.ndarray, sigma: float, names: list[
     ----------
     centers : ndarray of shape (K, d), K >= 2
     counts : ndarray of shape (m, K), int
-        Rows of each cluster on each partition; no column is all 0.
+        Rows of each cluster on each partition, by partition number; no column is all 0.
     sigma : float
     names : list of str
         Of the clusters.
+
+    Raises
+    ------
+    InvalidInputError
+        When two centers are equal.
     """
+    _, first, times = np.unique(centers, axis=0, return_index=True, return_counts=True)
+    if len(first) < len(centers):
+        twice = centers[first[int(times.argmax())]]
+        same = [names[i] for i in np.flatnonzero((centers == twice).all(axis=1))[:2]]
+        raise invalid(
+            "diagnose", "the clusters", "different from each other",
+            Fact(f"{same[0]} and {same[1]} with the same center"), "Take them for one.",
+        )  # fmt: skip
+    numbers = np.flatnonzero(counts.sum(axis=1) > 0)
+    n_empty = len(counts) - len(numbers)
+    counts = counts[numbers]
     clusters = describe_clusters(centers, counts, sigma)
     shares = counts / counts.sum(axis=0)
-    machine, cluster = np.unravel_index(int(shares.argmin()), shares.shape)
-    even = float(shares[machine, cluster]) * clusters.m
+    place, cluster = np.unravel_index(int(shares.argmin()), shares.shape)
+    even = float(shares[place, cluster]) * clusters.m
     rows_a_cell = float(counts.sum(axis=0).min()) / clusters.m
     steps = 5
     if clusters.m > 1 and rows_a_cell < _FEW_ROWS:
@@ -145,6 +214,5 @@ def diagnose(centers: np.ndarray, counts: np.ndarray, sigma: float, names: list[
     elif clusters.m > 1 and even < _EVEN:
         steps = 2 if even >= _UNEVEN else 1
     overlap = float(ndtr(-clusters.gamma / (2.0 * sigma))) if sigma > 0 else 0.0
-    return Diagnosis(
-        clusters, sigma, overlap, (names[int(cluster)], int(machine), even), rows_a_cell, steps
-    )
+    scarcest = (names[int(cluster)], int(numbers[place]), even)
+    return Diagnosis(clusters, sigma, overlap, scarcest, rows_a_cell, steps, n_empty)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
 
-from jobs.diagnose import main
+from jobs.columns import Table
+from jobs.diagnose import by_label, by_model, main
 from localkmeans_spark import LocalKMeans
 from localkmeans_spark.paper.diagnosis import diagnose
 
@@ -45,11 +47,11 @@ def test_sorted_rows_ask_for_single_steps(spark, tmp_path, capsys):
 
     frame = spark.createDataFrame([(row.tolist(),) for row in x], "features array<double>")
     LocalKMeans(k=3, seed=1).fit(frame).write().save(str(tmp_path / "model"))
-    _, by_model = _run(
+    _, of_model = _run(
         capsys, "--input", path, "--model", str(tmp_path / "model"), "--partitions", "3"
     )
-    assert by_model["beta_m"] == found["beta_m"]
-    assert by_model["gamma_over_sigma"] == pytest.approx(found["gamma_over_sigma"], rel=0.01)
+    assert of_model["beta_m"] == found["beta_m"]
+    assert of_model["gamma_over_sigma"] == pytest.approx(found["gamma_over_sigma"], rel=0.01)
 
 
 def test_one_of_label_and_model_is_needed(capsys):
@@ -69,3 +71,67 @@ def test_a_few_rows_a_machine_ask_for_fewer_partitions():
     found = diagnose(CENTERS, half, 1.0, ["a", "b", "c"])
     assert found.scarcest == ("c", 1, pytest.approx(20 / 320 * 4))
     assert found.local_steps == 2
+
+
+def test_clusters_that_overlap_are_told():
+    even = np.full((4, 3), 100)
+    names = ["a", "b", "c"]
+    for sigma, separation, words in (
+        (1.0, "apart", "Clusters: far enough apart."),
+        (3.0, "touching", "not quite far enough apart"),
+        (10.0, "overlapping", "Use fewer clusters, or other or better scaled features"),
+    ):
+        found = diagnose(CENTERS, even, sigma, names)
+        assert found.to_dict()["separation"] == separation
+        assert words in found.text()
+    with pytest.raises(ValueError, match="got a and b with the same center"):
+        diagnose(np.zeros((2, 2)), even[:, :2], 1.0, names[:2])
+
+
+def test_small_sorted_partitions_are_to_be_shuffled():
+    counts = np.kron(np.eye(4, dtype=int), np.full((10, 1), 20))
+    found = diagnose(np.eye(4), counts, 0.01, ["a", "b", "c", "d"])
+    assert counts.shape == (40, 4) and found.local_steps == 1
+    assert "shuffle the rows into fewer partitions, df.repartition(20)" in found.text()
+    assert "very unevenly" in found.text()
+
+
+def test_the_theorem_promises_only_under_its_assumptions():
+    names = ["a", "b", "c"]
+    good = diagnose(CENTERS, np.full((4, 3), 1000), 0.01, names).text()
+    assert "assumptions on clusters and partitions hold" in good
+    assert "good enough for it (not checked), 30 steps, 6 exchanges at this L reach" in good
+    bad = diagnose(CENTERS, np.full((4, 3), 1000), 10.0, names).text()
+    assert "promises nothing here" in bad and "If they held, 30 steps" in bad
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ([[100, 100, 100]], "1 partition holds all 3 clusters."),
+        ([[100, 100, 60], [100, 100, 140]], "2 partitions hold 3 clusters fairly evenly."),
+        ([[100, 100, 80], [100, 100, 120]], "2 partitions hold 3 clusters evenly."),
+        ([[0, 0, 0], [50, 50, 50], [50, 50, 5]], "c on partition 2: 18% of"),
+        ([[0, 0, 0], [50, 50, 50], [50, 50, 5]], "1 more partition has no rows."),
+    ],
+)
+def test_partitions_are_told_in_words(counts, words):
+    assert words in diagnose(CENTERS, np.array(counts), 1.0, ["a", "b", "c"]).text()
+
+
+def test_partitions_have_the_numbers_of_spark_and_nan_is_no_class(spark):
+    def rows(*labels):
+        return [(CENTERS[int(np.nan_to_num(y))].tolist(), y) for y in labels]
+
+    nan = math.nan
+    parts = [[], rows(*[0.0, 1.0] * 20, nan, nan), [], rows(*[0.0, 1.0] * 18, 0.0, 0.0, 0.0)]
+    placed = spark.sparkContext.parallelize(range(4), 4).flatMap(lambda i: parts[i])
+    frame = spark.createDataFrame(placed, "features array<double>, y double")
+    table = Table(frame, "features", (), None, "y", ())
+    found = by_label(table)
+    figures = found.to_dict()
+    assert (figures["k"], figures["partitions"], figures["empty_partitions"]) == (2, 4, 2)
+    assert found.scarcest == ("class 1.0", 3, pytest.approx(18 / 38 * 2))
+    model = LocalKMeans(k=2, seed=1, initialCenters=CENTERS[:2].tolist()).fit(frame)
+    figures = by_model(model, table).to_dict()
+    assert (figures["k"], figures["partitions"], figures["empty_partitions"]) == (2, 4, 2)

@@ -222,7 +222,7 @@ def test_embeddings_are_finite_and_of_several_classes(tmp_path):
     path = str(tmp_path / "e.npz")
     for value in (np.nan, np.inf, 1e300):
         np.savez(path, X=[[0.0, value], [1.0, 2.0]], y=[7, 3])
-        with pytest.raises(ValueError, match="X must be finite.* got 1 row with NaN or infinity"):
+        with pytest.raises(ValueError, match=r"X must be finite.* got 1 row with NaN or infinity"):
             read_embeddings("e", path)
     np.savez(path, X=[[0.0, 1.0], [1.0, 2.0]], y=[7, 7])
     with pytest.raises(ValueError, match="at least 2 classes; got 1"):
