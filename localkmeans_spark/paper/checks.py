@@ -13,7 +13,7 @@ from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 
 def check_whole(owner: str, name: str, value: Any, least: int = 1) -> None:
     """Raise unless the value is a whole number >= least; NumPy's count, booleans do not."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise invalid(owner, name, f"a whole number >= {least}", value, "Give such a number.")
 
 
@@ -25,7 +25,7 @@ def check_wholes(owner: str, **values: Any) -> None:
 
 def check_positive(owner: str, name: str, value: Any, *, or_zero: bool = False) -> None:
     """Raise unless the value is a finite number > 0, or >= 0."""
-    real = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    real = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
     if not real or value < 0 or (value == 0 and not or_zero):
         rule = "a finite number >= 0" if or_zero else "a finite number > 0"
         raise invalid(owner, name, rule, value, "Give such a number.")
