@@ -90,7 +90,10 @@ class Diagnosis:
 
     def text(self) -> str:
         """Return the diagnosis in words, a few lines."""
-        return "\n".join([self._spread(), self._separation(), self._advice(), self._theory()])
+        advice = self._advice()
+        if self.separation == "overlapping":
+            advice += " That is for the partitions' sake; the clusters come first, see above."
+        return "\n".join([self._spread(), self._separation(), advice, self._theory()])
 
     def _spread(self) -> str:
         c, (name, machine, share) = self.clusters, self.scarcest

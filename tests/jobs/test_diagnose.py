@@ -84,6 +84,7 @@ def test_clusters_that_overlap_are_told():
         found = diagnose(CENTERS, even, sigma, names)
         assert found.to_dict()["separation"] == separation
         assert words in found.text()
+        assert ("the clusters come first" in found.text()) == (separation == "overlapping")
     with pytest.raises(ValueError, match="got a and b with the same center"):
         diagnose(np.zeros((2, 2)), even[:, :2], 1.0, names[:2])
 
