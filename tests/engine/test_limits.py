@@ -105,5 +105,5 @@ def machine_of(x) -> Machine:
 def test_one_wide_row_among_others_is_told_as_such(spark):
     rows = [(Vectors.sparse(10, [1], [1.0]),), (Vectors.sparse(50_000_000, [1], [1.0]),)]
     data = spark.createDataFrame(spark.sparkContext.parallelize(rows, 2), ["features"])
-    with pytest.raises(InvalidInputError, match="got 10 to 50,000,000 features"):
+    with pytest.raises(InvalidInputError, match="got rows of 10 and of 50,000,000 features"):
         fit(data, FitConfig(k=150))
