@@ -58,19 +58,19 @@ def unmute_filtered() -> None:
 
 
 def _copy(reader: int, real: int) -> None:
-    held: list[bytes] = []  # a traceback as long as it may be one to leave out
+    held: list[bytes] = []  # tracebacks as long as they may be ones to leave out
+    open_ones = 0  # several workers may write theirs at once, line by line
     with os.fdopen(reader, "rb") as lines, os.fdopen(real, "wb", buffering=0) as out:
         for line in lines:
             if _muted.is_set() or line.startswith(_CHATTER):
                 continue
-            if line.startswith(_TRACEBACK):
-                out.writelines(held)
-                held = [line]
-            elif held and _DAEMON in line:
+            begins, ends = line.startswith(_TRACEBACK), line.startswith(_BROKEN_PIPE)
+            if begins or (open_ones and (ends or _DAEMON in line)):
                 held.append(line)
-            elif held and line.startswith(_BROKEN_PIPE):
-                held = []
-            else:
-                out.writelines([*held, line])
-                held = []
+                open_ones += begins - ends
+                if not open_ones:
+                    held = []
+                continue
+            out.writelines([*held, line])
+            held, open_ones = [], 0
         out.writelines(held)

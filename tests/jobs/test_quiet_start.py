@@ -39,6 +39,7 @@ def _filtered(text: str) -> str:
         ("Picked up JAVA_TOOL_OPTIONS\nreal\n", "real\n"),
         (f"{IDLE}{IDLE}real\n", "real\n"),
         (OWN, OWN),
+        ("".join(line * 2 for line in IDLE.splitlines(keepends=True)) + "real\n", "real\n"),
         (f"{IDLE}{OWN}{IDLE}", OWN),
         ("Traceback (most recent call last):\n" + DAEMON + "ValueError: no\n",) * 2,
         ("Traceback (most recent call last):\n" + DAEMON,) * 2,
