@@ -94,7 +94,7 @@ PARAMETERS: dict[str, Parameter] = {
         1, f"an integer from 1 to {_MOST_RESTARTS:,}", as_integer,
         lambda count: 1 <= count <= _MOST_RESTARTS,
         "Restarts from different initial centers, run side by side in the same passes; hopeless "
-        "ones are dropped after a round or two, and the best is returned.",
+        "ones are dropped after a few rounds, and the best is returned.",
         "Use 5 when single fits end at different costs.",
     ),
     "emptyClusters": Parameter(
