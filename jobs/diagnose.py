@@ -21,6 +21,7 @@ from pyspark.sql.types import DoubleType, FloatType
 from jobs.arguments import PARSER_STYLE, Parser, add_input, check_given, whole_number
 from jobs.column_kinds import column
 from jobs.columns import Table
+from jobs.estimator_flags import in_words_of_flags
 from jobs.inputs import find_source, read_table
 from jobs.interruptions import interruptible
 from jobs.labelling import SETTINGS, features_array, labelled
@@ -29,11 +30,12 @@ from jobs.predict import with_features
 from jobs.session import open_session, user_errors
 from jobs.tables import json_line
 from localkmeans_spark import LocalKMeansModel
-from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.paper.diagnosis import Diagnosis, diagnose
 
 OWNER = "diagnose"
 _MOST_LABELS = 1_000
+_INF = float("inf")
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,11 @@ def parse(argv: Sequence[str] | None = None) -> DiagnoseOptions:
     group.add_argument("--debug", action="store_true", help="show stack traces")
     options = DiagnoseOptions(**vars(parser.parse_args(argv)))
     check_given(parser, options, ("input",))
+    if options.label_col is not None and options.handle_invalid is not None:
+        raise invalid(
+            OWNER, "--handle-invalid", "given with --model only", options.handle_invalid,
+            "Filter or fill unusable rows, or leave the flag out.",
+        )  # fmt: skip
     if (options.model is None) == (options.label_col is None):
         raise invalid(
             OWNER, "the clusters", "given by either --label-col or --model",
@@ -82,8 +89,12 @@ def run(options: DiagnoseOptions, session_opened: Callable[[], None]) -> None:
         session_opened()
         if options.model is not None:
             model = LocalKMeansModel.load(options.model)
-            table = read_table(OWNER, spark, source, with_model_features(model, options))
-            found = by_model(model, table)
+            if options.handle_invalid is not None:
+                model.setHandleInvalid(options.handle_invalid)
+            asked = with_model_features(model, options)
+            table = read_table(OWNER, spark, source, asked, model.numFeatures)
+            with in_words_of_flags(OWNER):
+                found = by_model(model, table)
         else:
             table = read_table(OWNER, spark, source, options)
             found = by_label(table)
@@ -105,12 +116,14 @@ def by_model(model: LocalKMeansModel, table: Table) -> Diagnosis:
     else:
         own.setFeaturesCols(list(table.feature_cols))
     k, d = own.centers.shape
+    distance = column("distance")
     rows = labelled(own, replace(table, label_col=None))
     counted: Any = (
         rows.select(
             F.spark_partition_id().alias("machine"),
             column("prediction").alias("cluster"),
-            (column("distance") ** 2).alias("sq"),
+            # Of unit vectors, for cosine: |a - b|^2 = 2 (1 - cos).
+            (2.0 * distance if own.frame.is_cosine else distance**2).alias("sq"),
         )
         .where((column("cluster") >= 0) & (column("cluster") < k))
         .groupBy("machine", "cluster")
@@ -124,6 +137,28 @@ def by_model(model: LocalKMeansModel, table: Table) -> Diagnosis:
     return _checked(own.centers, counts, math.sqrt(variance), names)
 
 
+def _check_features(table: Table) -> None:
+    """Raise if a row has no finite numbers, or another width: one pass."""
+    row = features_array(table)
+    unusable = row.isNull() | F.exists(row, lambda x: x.isNull() | F.isnan(x) | (F.abs(x) == _INF))
+    found: Any = table.frame.agg(
+        F.count_if(unusable).alias("bad"), F.min(F.size(row)).alias("least"),
+        F.max(F.size(row)).alias("most"),
+    ).first()  # fmt: skip
+    if found["bad"]:
+        raise invalid(
+            OWNER, "the features", "finite numbers in every row",
+            Fact(f"{count_of(found['bad'], 'row')} with null, NaN or infinite values"),
+            "Filter or fill these rows.",
+        )  # fmt: skip
+    if found["least"] != found["most"]:
+        raise invalid(
+            OWNER, "the features", "of one length in all rows",
+            Fact(f"rows of {found['least']} and of {found['most']} features"),
+            "Make every row as long as the others.",
+        )  # fmt: skip
+
+
 def by_label(table: Table) -> Diagnosis:
     """Diagnose with known classes: one pass for means, one for counts."""
     assert table.label_col is not None
@@ -131,6 +166,7 @@ def by_label(table: Table) -> Diagnosis:
     known = label.isNotNull()
     if isinstance(table.frame.select(label).schema[0].dataType, FloatType | DoubleType):
         known = known & ~F.isnan(label)
+    _check_features(table)
     rows = table.frame.select(
         F.spark_partition_id().alias("machine"),
         label.alias("cluster"),

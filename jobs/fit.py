@@ -98,7 +98,7 @@ def write_results(
     record = model.summary.record
     say(OWNER, "labelling the rows")
     model.write().save(folder.child("model").uri)
-    rows = labelled(model, table)
+    rows = labelled(_for_training_rows(model), table)
     if table.label_col:
         rows.persist()  # ids, label, cluster and distance only: written, then counted
     assignments = folder.child("assignments")
@@ -114,6 +114,17 @@ def write_results(
         page = _report(spark, model, table, options, counted)
         folder.child("report.html").write(page.encode())
     return _metrics(model, table, counted, output)
+
+
+def _for_training_rows(model: LocalKMeansModel) -> LocalKMeansModel:
+    """Return the model as it labels the rows of its fit, which has seen all that count.
+
+    What is unusable now can only be a row of weight 0: it is left out, as if it were absent.
+    """
+    own = model.copy()
+    if model.getHandleInvalid() == "error":
+        own.setHandleInvalid("skip")
+    return own
 
 
 def _confusion(rows: DataFrame, label_col: str | None, k: int) -> Confusion | None:
@@ -176,7 +187,8 @@ def _report(
     from jobs.report import ReportData, render
 
     record = model.summary.record
-    rows, clusters = sampled(model, table, record.n_points + record.n_skipped, record.seed)
+    own = _for_training_rows(model)
+    rows, clusters = sampled(own, table, record.n_points + record.n_skipped, record.seed)
     name = (options.input or "").rstrip("/").rsplit("/", 1)[-1]
     features = table.features_col or ", ".join(table.feature_cols)
     run = {

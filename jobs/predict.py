@@ -28,6 +28,7 @@ from jobs.session import open_session, user_errors
 from jobs.tables import json_line, sizes_table
 from localkmeans_spark import LocalKMeans, LocalKMeansModel
 from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.saved_files import literal
 
 OWNER = "predict"
 MARKER = "_SUCCESS"
@@ -129,7 +130,7 @@ def _check_width(model: LocalKMeansModel, table: Table, source: Source) -> None:
 
 
 def _sizes(spark: SparkSession, path: str) -> dict[int, int]:
-    counts = spark.read.parquet(path).groupBy("prediction").count().collect()
+    counts = spark.read.parquet(literal(path)).groupBy("prediction").count().collect()
     return {row["prediction"]: row["count"] for row in counts}
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from localkmeans_spark import interop
 from localkmeans_spark.accessors import LocalKMeansParams
+from localkmeans_spark.engine.checks import VALUE_RANGE
 from localkmeans_spark.engine.ingest import origin_of
 from localkmeans_spark.engine.record import FitRecord, FitResult
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
@@ -26,6 +27,8 @@ from localkmeans_spark.summary import LocalKMeansSummary
 if TYPE_CHECKING:
     from pyspark.ml.clustering import KMeansModel
     from sklearn.cluster import KMeans as SklearnKMeans
+
+_LARGEST = VALUE_RANGE["float64"][1]
 
 
 class LocalKMeansModel(LabelsRows, Model, MLWritable, MLReadable["LocalKMeansModel"]):
@@ -242,6 +245,8 @@ def _numbers(
         found = f"an array of shape {numbers.shape}"
         if not np.isfinite(numbers).all():
             found += " with NaN or infinite numbers"
+        elif np.abs(numbers).max(initial=0.0) > _LARGEST:
+            found += f" with numbers beyond {_LARGEST:g}, whose squares do not fit"
         elif numbers.shape == shape or (shape is None and numbers.ndim == 2 and numbers.size):
             return numbers + 0.0  # -0.0 becomes 0.0
     except (TypeError, ValueError, OverflowError):

@@ -126,6 +126,10 @@ class LocalKMeansSummary:
                 "Call transform on the model with the training data.",
             )
         model, dataset = self._training
+        if model.getWeightCol() and model.getHandleInvalid() == "error":
+            # Unusable rows can only be ones of weight 0: the fit has seen the others.
+            model = model.copy()
+            model.setHandleInvalid("skip")
         return model.transform(dataset)
 
     @property

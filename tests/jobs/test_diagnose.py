@@ -136,3 +136,41 @@ def test_partitions_have_the_numbers_of_spark_and_nan_is_no_class(spark):
     model = LocalKMeans(k=2, seed=1, initialCenters=CENTERS[:2].tolist()).fit(frame)
     figures = by_model(model, table).to_dict()
     assert (figures["k"], figures["partitions"], figures["empty_partitions"]) == (2, 4, 2)
+
+
+def test_directions_of_a_cosine_model_are_unit_vectors(spark):
+    rng = np.random.default_rng(0)
+    angles = np.repeat([0.4, 0.8, 1.2], 200) + 0.1 * rng.normal(size=600)
+    x = np.stack([np.cos(angles), np.sin(angles)], axis=1).tolist()
+    frame = spark.createDataFrame([(row,) for row in x], "features array<double>").repartition(4)
+    table = Table(frame, "features", (), None, None, ())
+    found = {}
+    for measure in ("cosine", "euclidean"):
+        kmeans = LocalKMeans(k=3, seed=1, distanceMeasure=measure, dtype="float64")
+        found[measure] = by_model(kmeans.fit(frame), table)
+    assert found["cosine"].sigma == pytest.approx(found["euclidean"].sigma, rel=0.02)
+
+
+@pytest.mark.parametrize("bad", [",3,2", "NaN,3,2", "Inf,3,2"])
+def test_unusable_rows_end_in_one_line(spark, tmp_path, capsys, bad):
+    (tmp_path / "t.csv").write_text(f"a,b,y\n1,2,1\n{bad}\n4,5,2\n")
+    with pytest.raises(SystemExit) as end:
+        main(["--input", str(tmp_path / "t.csv"), "--label-col", "y"])
+    assert end.value.code == 2
+    assert "got 1 row with null, NaN or infinite values" in capsys.readouterr().err
+
+
+def test_rows_of_several_widths_end_in_one_line(spark, tmp_path, capsys):
+    rows = '{"features": [1.0, 2.0], "y": 1}\n{"features": [1.0, 2.0, 3.0], "y": 2}\n'
+    (tmp_path / "t.json").write_text(rows)
+    with pytest.raises(SystemExit) as end:
+        main(["--input", str(tmp_path / "t.json"), "--label-col", "y"])
+    assert end.value.code == 2
+    assert "rows of 2 and of 3 features" in capsys.readouterr().err
+
+
+def test_handle_invalid_needs_a_model(tmp_path, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--input", "x.csv", "--label-col", "y", "--handle-invalid", "skip"])
+    assert end.value.code == 2
+    assert "--handle-invalid" in capsys.readouterr().err

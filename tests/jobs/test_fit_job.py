@@ -324,3 +324,17 @@ def test_sparse_libsvm_rows_by_cosine(run_here: Run, tmp_path: Path) -> None:
     model = LocalKMeansModel.load(str(tmp_path / "out" / "model"))
     assert model.summary.clusterSizes == [20, 20]
     assert "cosine distances" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_unusable_rows_of_weight_0_are_left_out(
+    run_here: Run, spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [f"{i},{i % 3 * 10 + i / 100},{i},1" for i in range(30)]
+    (tmp_path / "t.csv").write_text("\n".join(["id,a,b,w", *rows, "30,,3,0", "31,NaN,3,0"]) + "\n")
+    told = run_here(
+        fit.main, "--input", tmp_path / "t.csv", "--feature-cols", "a,b", "--weight-col", "w",
+        "--k", "3", "--id-cols", "id", "--seed", "1", "--output", tmp_path / "out",
+    )  # fmt: skip
+    assert told.status == 0, told.stderr
+    found = spark.read.parquet(f"{tmp_path}/out/assignments")
+    assert sorted(row.id for row in found.collect()) == list(range(30))

@@ -157,3 +157,12 @@ def test_rows_of_another_width_are_told_before_any_is_labelled(
     assert last.startswith("predict: error: column 'features' must be 2 numbers wide, as the model")
     assert "got 3" in last
     assert not (tmp_path / "out").exists()
+
+
+def test_an_output_named_like_a_pattern(run_here: Run, folder: Path, tmp_path: Path) -> None:
+    told = run_here(
+        predict.main, "--model", folder / "by_vector", "--input", folder / "t.parquet",
+        "--output", tmp_path / "out[1]",
+    )  # fmt: skip
+    assert told.status == 0, told.stderr
+    assert (tmp_path / "out[1]" / "_SUCCESS").is_file()
