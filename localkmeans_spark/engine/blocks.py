@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,14 +10,13 @@ from functools import partial
 from typing import Any
 
 from pyspark import RDD, SparkContext, StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from localkmeans_spark.engine.aggregate import concatenate
-from localkmeans_spark.engine.columns import ingest_columns
+from localkmeans_spark.engine.block_rdd import block_rdd
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.data_summary import DataSummary, summarise
 from localkmeans_spark.engine.first_pass import FirstPassOrder, describe_within, unpack
-from localkmeans_spark.engine.ingest import BLOCK_SCHEMA, IngestPlan, encode_partition
 from localkmeans_spark.engine.limits import Room
 from localkmeans_spark.engine.machine import (
     Merge,
@@ -26,16 +24,8 @@ from localkmeans_spark.engine.machine import (
     run_machines,
 )
 from localkmeans_spark.engine.merge_tree import tree_depth
-from localkmeans_spark.engine.transport import BlockSerializer
 from localkmeans_spark.engine.worker_process import workers_of_sql
 
-_BATCH_LOCK = threading.Lock()
-_BATCH_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
-# An Arrow batch should not be much larger than a block; rows of unknown width are read in
-# batches that stay moderate up to a few thousand columns.
-_BATCH_BYTES, _ROWS_UNKNOWN_WIDTH = 8 << 20, 2048
-# Wide vectors are mostly sparse: batches of a few of them would cost more than their rows.
-_ROWS_IF_SPARSE = 256
 # Tasks a core: enough to even out machines of different sizes, few enough to keep the fixed cost
 # of a task (about 10 ms) small.
 _TASKS_PER_CORE = 3
@@ -175,7 +165,7 @@ def open_blocks(
     One job: the source is read, turned into blocks, cached and summarised in the same tasks.
     """
     room = Room(df.sparkSession, (config.k,) if ks is None else ks, config.owner)
-    cached = _block_rdd(df, config, room)
+    cached = block_rdd(df, config, room)
     cached.persist(StorageLevel.MEMORY_AND_DISK_DESER)
     try:
         order = FirstPassOrder(
@@ -193,47 +183,3 @@ def open_blocks(
         yield Blocks(tasks, data, room.for_centers)
     finally:
         cached.unpersist()
-
-
-def _block_rdd(df: DataFrame, config: FitConfig, room: Room) -> RDD:
-    """Build (not run) the RDD of encoded blocks, one element a block."""
-    data = config.data
-    columns = ingest_columns(df, data, config.owner)
-    # Rows of unknown width have a feature at least: some k are too large for any rows.
-    room.check_centers(1 if columns.n_features is None else columns.n_features)
-    plan = IngestPlan(
-        columns.kind,
-        columns.n_features,
-        data.weight_col is not None,
-        data.dtype,
-        data.distance_measure == "cosine",
-    )
-    selected = df.select(*columns.selected)
-    if data.num_partitions is not None:
-        selected = selected.repartition(data.num_partitions)
-    session = df.sparkSession
-    with _records_per_batch(session, columns.n_features, columns.kind == "vector"):
-        blocks = selected.mapInArrow(partial(encode_partition, plan=plan), BLOCK_SCHEMA)
-        # Straight from the JVM's byte arrays: a Python RDD of rows would pickle each block twice.
-        jvm: Any = session.sparkContext._jvm
-        typed = getattr(blocks._jdf, "as")(jvm.org.apache.spark.sql.Encoders.BINARY())
-        return RDD(typed.javaRDD(), session.sparkContext, BlockSerializer())
-
-
-@contextmanager
-def _records_per_batch(
-    session: SparkSession, n_features: int | None, may_be_sparse: bool
-) -> Iterator[None]:
-    """Fit Arrow batches to the width of a row while the plan is made."""
-    limit = _ROWS_UNKNOWN_WIDTH if n_features is None else _BATCH_BYTES // (8 * n_features)
-    if may_be_sparse:
-        limit = max(limit, _ROWS_IF_SPARSE)
-    with _BATCH_LOCK:  # fits in several threads share the session's settings
-        before = session.conf.get(_BATCH_CONF)
-        configured = int(before or 0)
-        rows = max(1, min(limit, configured if configured > 0 else limit))
-        session.conf.set(_BATCH_CONF, str(rows))
-        try:
-            yield
-        finally:
-            session.conf.set(_BATCH_CONF, before or "10000")

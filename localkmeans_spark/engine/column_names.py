@@ -22,10 +22,11 @@ _PART = re.compile(r"(?:`((?:[^`]|``)+)`|([^`.]+))(?:\.(?!$)|$)")
 
 
 class FoundColumn(NamedTuple):
-    """A column and what the schema says of it."""
+    """A column and what the schema says of it; ``is_whole`` unless it is a part of another."""
 
     column: Column
     field: StructField
+    is_whole: bool = False
 
 
 def quoted(name: str) -> str:
@@ -63,7 +64,7 @@ class ColumnNames:
         """
         whole = self._named(name)
         if len(whole) == 1:
-            return FoundColumn(F.col(quoted(whole[0].name)), whole[0])
+            return FoundColumn(F.col(quoted(whole[0].name)), whole[0], is_whole=True)
         parts = _parts(name)
         first = self._named(parts[0]) if parts else []
         if len(whole) > 1 or len(first) > 1:

@@ -16,9 +16,10 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     NumericType,
+    StructField,
 )
 
-from localkmeans_spark.engine.column_names import ColumnNames
+from localkmeans_spark.engine.column_names import ColumnNames, FoundColumn
 from localkmeans_spark.engine.config import DataConfig
 from localkmeans_spark.errors import Fact, invalid
 
@@ -38,11 +39,15 @@ class IngestColumns(NamedTuple):
         ``"vector"``, ``"array"`` or ``"columns"``: how ``features`` arrives.
     n_features : int or None
         Known beforehand for ``"columns"`` and for vectors with metadata.
+    fields : list of StructField, or None
+        The DataFrame's columns behind ``selected``, in the order of the features, the weight
+        last; None if one of them is only a part of a column.
     """
 
     selected: list[Column]
     kind: str
     n_features: int | None
+    fields: list[StructField] | None
 
 
 def check_dataframe(data: object, owner: str) -> None:
@@ -74,21 +79,24 @@ def ingest_columns(df: DataFrame, config: DataConfig, owner: str) -> IngestColum
         If a column is missing or of a type that cannot hold features or weights.
     """
     names = ColumnNames(df, owner)
-    column, kind, n_features = _features(names, config, owner)
+    n_features: int | None
+    if config.features_cols:
+        found = [_number(names, name, "featuresCols", owner) for name in config.features_cols]
+        parts = [item.column.cast(DoubleType()).alias(f"f{i}") for i, item in enumerate(found)]
+        column, kind, n_features = F.struct(*parts), "columns", len(found)
+    else:
+        found = [names.resolve(config.features_col, "featuresCol")]
+        column, kind, n_features = _features(found[0], config.features_col, owner)
     selected = [column.alias(_FEATURES)]
     if config.weight_col is not None:
-        weight = _number(names, config.weight_col, "weightCol", owner)
-        selected.append(weight.alias(_WEIGHT))
-    return IngestColumns(selected, kind, n_features)
+        found.append(_number(names, config.weight_col, "weightCol", owner))
+        selected.append(found[-1].column.cast(DoubleType()).alias(_WEIGHT))
+    fields = [item.field for item in found] if all(item.is_whole for item in found) else None
+    return IngestColumns(selected, kind, n_features, fields)
 
 
-def _features(names: ColumnNames, config: DataConfig, owner: str) -> tuple[Column, str, int | None]:
-    if config.features_cols:
-        numbers = [_number(names, name, "featuresCols", owner) for name in config.features_cols]
-        columns = [number.alias(f"f{i}") for i, number in enumerate(numbers)]
-        return F.struct(*columns), "columns", len(columns)
-    name = config.features_col
-    column, field = names.resolve(name, "featuresCol")
+def _features(found: FoundColumn, name: str, owner: str) -> tuple[Column, str, int | None]:
+    column, field = found.column, found.field
     if isinstance(field.dataType, VectorUDT):
         size = field.metadata.get("ml_attr", {}).get("num_attrs")
         return _vector_parts(column), "vector", size
@@ -121,11 +129,11 @@ def _vector_parts(column: Column) -> Column:
     return F.when(column.isNotNull(), F.struct(*fields))
 
 
-def _number(names: ColumnNames, name: str, parameter: str, owner: str) -> Column:
-    column, field = names.resolve(name, parameter)
-    if not _is_number(field.dataType):
-        raise _wrong_type(owner, name, parameter, "numeric", field.dataType)
-    return column.cast(DoubleType())
+def _number(names: ColumnNames, name: str, parameter: str, owner: str) -> FoundColumn:
+    found = names.resolve(name, parameter)
+    if not _is_number(found.field.dataType):
+        raise _wrong_type(owner, name, parameter, "numeric", found.field.dataType)
+    return found
 
 
 def _is_number(data_type: DataType) -> bool:

@@ -52,7 +52,13 @@ class IngestPlan(NamedTuple):
 def encode_partition(
     batches: Iterator[pa.RecordBatch], plan: IngestPlan
 ) -> Iterator[pa.RecordBatch]:
-    """Turn a partition into blocks of about 5 MB, one binary row each.
+    """Turn a partition into blocks, one binary row each; see :func:`encode_rows`."""
+    for data in encode_rows(batches, plan):
+        yield _as_batch(data)
+
+
+def encode_rows(batches: Iterator[pa.RecordBatch], plan: IngestPlan) -> Iterator[bytes]:
+    """Turn a partition into blocks of about 2 MB.
 
     A machine whose first rows are sparse enough (``prefers_sparse``) keeps its rows sparse.
     Rows that break a rule are counted, not kept; the driver decides what they mean. Rows of
@@ -61,10 +67,8 @@ def encode_partition(
     prepare_worker()
     builder = _BlockBuilder(_machine(), plan)
     for batch in batches:
-        for data in builder.add(batch):
-            yield _as_batch(data)
-    for data in builder.finish():
-        yield _as_batch(data)
+        yield from builder.add(batch)
+    yield from builder.finish()
 
 
 def _machine() -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
 from localkmeans_spark.kernel.differences import decide, score_rounding, sq_distance_to
+from localkmeans_spark.kernel.narrow import highest, is_narrow
 from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 
@@ -54,32 +56,66 @@ def _labeller(centers: np.ndarray, dtype: np.dtype) -> Callable[[np.ndarray], np
     transposed = np.ascontiguousarray(centers.T, dtype=dtype)
     unit = score_rounding(n_features, dtype)
     largest = float(np.sqrt(sq_norms.max()))
+    compare = _compare_narrow if is_narrow(n_features, k) else _compare
 
     def label(x: np.ndarray) -> np.ndarray:
         if k == 1:
             return np.zeros(len(x), dtype=np.int32)
-        scores = x @ transposed
-        scores -= half_sq_norms
-        labels = scores.argmax(axis=1).astype(np.int32)
-        flat = scores.reshape(-1)
-        starts = np.arange(0, flat.size, k)
-        at = starts + labels
-        best = flat[at]
-        flat[at] = -np.inf
-        second = flat[scores.argmax(axis=1) + starts]  # twice as fast as max
+        labels, best, second, scores = compare(x, transposed, half_sq_norms)
         norms = np.sqrt(np.einsum("nd,nd->n", x, x))
         least = best - (unit * largest) * (norms + largest)
         # Not >=: a row whose scores overflowed to NaN must be settled, too.
         several = np.flatnonzero(~(second < least))
         if len(several):
-            flat[at] = best
-            close = ~(scores[several] < least[several, None])
+            close = ~(scores(several) < least[several, None])
             few = close.argmax(axis=1).astype(np.int32)
             decide(x[several], centers, close, few)
             labels[several] = few
         return labels
 
     return label
+
+
+class _Compared(NamedTuple):
+    """Labels and the two highest scores of some rows; ``scores(rows)`` gives all of a few rows."""
+
+    labels: np.ndarray
+    best: np.ndarray
+    second: np.ndarray
+    scores: Callable[[np.ndarray], np.ndarray]
+
+
+def _compare(x: np.ndarray, transposed: np.ndarray, half_sq_norms: np.ndarray) -> _Compared:
+    scores = x @ transposed
+    scores -= half_sq_norms
+    labels = scores.argmax(axis=1).astype(np.int32)
+    flat = scores.reshape(-1)
+    starts = np.arange(0, flat.size, scores.shape[1])
+    at = starts + labels
+    best = flat[at]
+    flat[at] = -np.inf
+    second = flat[scores.argmax(axis=1) + starts]  # twice as fast as max
+
+    def of(rows: np.ndarray) -> np.ndarray:
+        flat[at] = best
+        return scores[rows]
+
+    return _Compared(labels, best, second, of)
+
+
+def _compare_narrow(x: np.ndarray, transposed: np.ndarray, half_sq_norms: np.ndarray) -> _Compared:
+    scores = transposed.T @ x.T
+    scores -= half_sq_norms[:, None]
+    labels, best = highest(scores)
+    columns = np.arange(len(x))
+    scores[labels, columns] = -np.inf
+    second = scores.max(axis=0)
+
+    def of(rows: np.ndarray) -> np.ndarray:
+        scores[labels, columns] = best
+        return scores[:, rows].T
+
+    return _Compared(labels, best, second, of)
 
 
 def assign_rows(

@@ -31,6 +31,9 @@ _MIN_PRODUCT = 2048
 _FULL_STEP = 0.6
 # While more rows than this share change cluster in a step, bounds would hardly serve the next.
 _TOO_RESTLESS = 0.1
+# When more rows than this share changed cluster, adding up all of them anew costs less than moving
+# those.
+_ADD_ANEW = 0.1
 # Sums that lost most of their rows are added up anew: what is left carries the rounding of what
 # was taken away.
 _MAX_SHRINKAGE = 0.25
@@ -119,20 +122,25 @@ class _Assignment:
         self.centers = centers
         scorer = Scorer(centers)
         keep_bounds = steps_left > 0 and self._bounds_pay and self._changed <= _TOO_RESTLESS
-        n_changed = 0
         gaps = half_gaps(centers) if any(rows.has_bounds for rows in self._rows) else None
+        before = [rows.labels for rows in self._rows]
         for rows in self._rows:
-            before = rows.labels
             if gaps is not None and rows.has_bounds:
                 rows.assign_within_bounds(scorer, moved, gaps, keep_bounds)
             else:
                 rows.assign(scorer, keep_bounds)
-            n_changed += _move_rows(rows.block, before, rows.labels, self.sums)
-        self._changed = n_changed / max(1, sum(len(rows.labels) for rows in self._rows))
+        moves = [
+            np.flatnonzero(old != rows.labels) for old, rows in zip(before, self._rows, strict=True)
+        ]
+        self._changed = sum(map(len, moves)) / max(1, sum(map(len, before)))
         self.weights = self._add_weights()
         self._most_weight = np.maximum(self._most_weight, self.weights)
-        if (self.weights < _MAX_SHRINKAGE * self._most_weight).any():
+        shrunk = (self.weights < _MAX_SHRINKAGE * self._most_weight).any()
+        if shrunk or self._changed > _ADD_ANEW:
             self._add_up_anew()
+            return
+        for rows, old, changed in zip(self._rows, before, moves, strict=True):
+            _move_rows(rows.block, old, rows.labels, changed, self.sums)
 
     def _add_up_anew(self) -> None:
         self.sums[:] = 0.0
@@ -196,11 +204,12 @@ class _Rows:
             self._bounds.take(rows[some], found.best, found.second, scorer.largest_norm)
 
 
-def _move_rows(block: Block, before: np.ndarray, after: np.ndarray, sums: np.ndarray) -> int:
-    """Move rows whose label changed from their old cluster's sum to their new one's; count them."""
+def _move_rows(
+    block: Block, before: np.ndarray, after: np.ndarray, changed: np.ndarray, sums: np.ndarray
+) -> None:
+    """Move rows whose label changed from their old cluster's sum to their new one's."""
     x, weight = block
     k, n_features = sums.shape
-    changed = np.flatnonzero(before != after)
     for some in slices(len(changed), rows_per_sum(n_features, k)):
         rows = changed[some]
         w = np.ones(len(rows)) if weight is None else weight[rows]
@@ -211,4 +220,3 @@ def _move_rows(block: Block, before: np.ndarray, after: np.ndarray, sums: np.nda
         pairs = np.arange(0, 2 * len(rows) + 1, 2)
         one_hot = csr_array((signed, places.ravel(), pairs), shape=(len(rows), len(touched)))
         sums[touched] += one_hot.T @ x[rows].astype(np.float64, copy=False)
-    return len(changed)

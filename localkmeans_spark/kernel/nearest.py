@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
+from localkmeans_spark.kernel.narrow import highest, is_narrow
 
 
 class Two(NamedTuple):
@@ -55,6 +56,10 @@ class Scorer:
         if len(self._centers) == 1:
             labels[:] = 0
             return
+        if is_narrow(x.shape[1], len(self._centers)):
+            for some, scores in self._scores_by_center(x, rows):
+                labels[some], _ = highest(scores)
+            return
         for some, scores in self._scores(x, rows):
             labels[some] = scores.argmax(axis=1)
 
@@ -88,6 +93,20 @@ class Scorer:
             scores = self._buffer[: len(part)]
             np.matmul(part, transposed, out=scores)
             scores -= half_sq_norms
+            yield some, scores
+
+    def _scores_by_center(
+        self, x: np.ndarray, rows: np.ndarray | None
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield scores of shape (k, n) instead of (n, k)."""
+        transposed, half_sq_norms = self._as(x.dtype)
+        n_features, k = transposed.shape
+        n = len(x) if rows is None else len(rows)
+        step = rows_per_chunk(n_features, k, x.itemsize)
+        for some in slices(n, step):
+            part = x[some] if rows is None else x[rows[some]]
+            scores = transposed.T @ part.T
+            scores -= half_sq_norms[:, None]
             yield some, scores
 
     def _as(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:

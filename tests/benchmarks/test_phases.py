@@ -15,7 +15,7 @@ def test_parts_of_ingest_and_round_add_up(spark, tmp_path):
     config = FitConfig(k=3)
     ingest = ingest_parts(spark, tmp_path / "rows", config, repeats=1)
     parts = ("JVM read", "conversion", "encoding and cache")
-    assert np.isclose(sum(ingest[part] for part in parts), ingest["ingest"])
+    assert np.isclose(sum(ingest[part] for part in parts), ingest["ingest through Spark"])
     with open_blocks(spark.read.parquet(str(tmp_path / "rows")), config) as blocks:
         found = round_parts(blocks, np.eye(3, 4), repeats=1)
     assert found["scheduling"] > 0 and found["round of 5"] > 0
