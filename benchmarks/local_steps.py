@@ -83,12 +83,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--sizes", nargs="+", default=["400000,64,64", "200000,784,10"], metavar="N,D,K"
+        "--sizes", nargs="+", default=_SIZES, metavar="N,D,K", help="(default: %(default)s)"
     )
     parser.add_argument("--latencies", nargs="+", type=float, default=[0.0, 0.5], metavar="S")
-    parser.add_argument(
-        "--local-steps", default="1,2,3,5,10,20,auto", help="(default: %(default)s)"
-    )
+    parser.add_argument("--local-steps", default=_STEPS, help="(default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     parser.add_argument("--driver-memory", default="8g")

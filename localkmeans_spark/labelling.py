@@ -75,7 +75,7 @@ class LabelsRows(LocalKMeansParams):
         weight, subject = F.lit(1.0), ""
         if self.getWeightCol():
             columns = ingest_columns(dataset, self._data_config(weighted=True), "LocalKMeansModel")
-            weight, subject = columns.selected[1], f"column '{self.getWeightCol()}' (weightCol)"
+            weight, subject = columns.as_weight(), f"column '{self.getWeightCol()}' (weightCol)"
         rule = self._row_rule("null", tells_width=True)
         column = self._scores(dataset, rule, with_costs=True, deterministic=False)
         found = evaluate_scores(dataset, column, weight, rule, self.centers.shape, subject)
@@ -118,5 +118,5 @@ class LabelsRows(LocalKMeansParams):
             raise wrong_width(rule.owner, rule.subject, self.centers.shape[1], known)
         allow_vector_columns(dataset)
         frame = self._sender.on_workers(dataset.sparkSession)
-        features = columns.selected[0]
+        features = columns.as_features()
         return scores(features, columns.kind, frame, rule, with_costs, deterministic)

@@ -71,8 +71,8 @@ def _from_files(
     plan: IngestPlan,
     n_rows: int,
 ) -> RDD:
-    names = [field.name for field in columns.fields or ()]
-    weight = names.pop() if plan.is_weighted else None
+    names = [item.field.name for item in columns.features]
+    weight = None if columns.weight is None else columns.weight.field.name
     read = partial(encode_row_groups, plan=plan, names=names, weight=weight, n_rows=n_rows)
     context = df.sparkSession.sparkContext
     with workers_of_sql(context):

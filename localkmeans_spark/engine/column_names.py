@@ -22,11 +22,19 @@ _PART = re.compile(r"(?:`((?:[^`]|``)+)`|([^`.]+))(?:\.(?!$)|$)")
 
 
 class FoundColumn(NamedTuple):
-    """A column and what the schema says of it; ``is_whole`` unless it is a part of another."""
+    """A column: its name as Spark reads it, and what the schema says of it.
 
-    column: Column
+    ``is_whole`` unless it is a part of another column.
+    """
+
+    name: str
     field: StructField
     is_whole: bool = False
+
+    @property
+    def column(self) -> Column:
+        """Made only when asked for: thousands of them take seconds."""
+        return F.col(self.name)
 
 
 def quoted(name: str) -> str:
@@ -64,7 +72,7 @@ class ColumnNames:
         """
         whole = self._named(name)
         if len(whole) == 1:
-            return FoundColumn(F.col(quoted(whole[0].name)), whole[0], is_whole=True)
+            return FoundColumn(quoted(whole[0].name), whole[0], is_whole=True)
         parts = _parts(name)
         first = self._named(parts[0]) if parts else []
         if len(whole) > 1 or len(first) > 1:
@@ -72,12 +80,12 @@ class ColumnNames:
             raise self._wrong(parameter, "the name of one column", fact, "Rename all but one. ")
         found, known = self._nested(first[0], parts[1:]) if first else (None, True)
         if found is not None:
-            return FoundColumn(F.col(name), found)
+            return FoundColumn(name, found)
         # Left to Spark: fields inside arrays and maps, and names that begin with an alias of the
         # DataFrame.
         if not known or any(self._named(part) for part in parts[1:]):
             with contextlib.suppress(AnalysisException):
-                return FoundColumn(F.col(name), self._df.select(F.col(name)).schema[0])
+                return FoundColumn(name, self._df.select(F.col(name)).schema[0])
         raise self._wrong(parameter, "the name of a column", name)
 
     def check_new(self, new: Mapping[str, str | None]) -> None:

@@ -32,22 +32,46 @@ class IngestColumns(NamedTuple):
 
     Attributes
     ----------
-    selected : list of Column
-        ``features`` (struct of a vector, array, or struct of numbers) and, with weights,
-        ``weight`` as double.
     kind : str
         ``"vector"``, ``"array"`` or ``"columns"``: how ``features`` arrives.
     n_features : int or None
         Known beforehand for ``"columns"`` and for vectors with metadata.
-    fields : list of StructField, or None
-        The DataFrame's columns behind ``selected``, in the order of the features, the weight
-        last; None if one of them is only a part of a column.
+    features : list of FoundColumn
+        One, unless ``kind`` is ``"columns"``.
+    weight : FoundColumn or None
     """
 
-    selected: list[Column]
     kind: str
     n_features: int | None
-    fields: list[StructField] | None
+    features: list[FoundColumn]
+    weight: FoundColumn | None
+
+    @property
+    def selected(self) -> list[Column]:
+        """What Spark is to send: the features and, if there are weights, the weight."""
+        return [self.as_features(), *([] if self.weight is None else [self.as_weight()])]
+
+    @property
+    def fields(self) -> list[StructField] | None:
+        """The columns' fields, the weight's last; None if one is only a part of a column."""
+        found = [*self.features, *([] if self.weight is None else [self.weight])]
+        return [item.field for item in found] if all(item.is_whole for item in found) else None
+
+    def as_weight(self) -> Column:
+        """The weight as a double, of a column that was asked for."""
+        assert self.weight is not None
+        return self.weight.column.cast(DoubleType()).alias(_WEIGHT)
+
+    def as_features(self) -> Column:
+        """One column: the struct of a vector, an array, or a struct of doubles."""
+        if self.kind == "columns":
+            numbers = [item.column.cast(DoubleType()) for item in self.features]
+            column = F.struct(*[number.alias(f"f{i}") for i, number in enumerate(numbers)])
+        elif self.kind == "vector":
+            column = _vector_parts(self.features[0].column)
+        else:
+            column = _floats(self.features[0])
+        return column.alias(_FEATURES)
 
 
 def check_dataframe(data: object, owner: str) -> None:
@@ -82,29 +106,22 @@ def ingest_columns(df: DataFrame, config: DataConfig, owner: str) -> IngestColum
     n_features: int | None
     if config.features_cols:
         found = [_number(names, name, "featuresCols", owner) for name in config.features_cols]
-        parts = [item.column.cast(DoubleType()).alias(f"f{i}") for i, item in enumerate(found)]
-        column, kind, n_features = F.struct(*parts), "columns", len(found)
+        kind, n_features = "columns", len(found)
     else:
         found = [names.resolve(config.features_col, "featuresCol")]
-        column, kind, n_features = _features(found[0], config.features_col, owner)
-    selected = [column.alias(_FEATURES)]
+        kind, n_features = _kind(found[0].field, config.features_col, owner)
+    weight = None
     if config.weight_col is not None:
-        found.append(_number(names, config.weight_col, "weightCol", owner))
-        selected.append(found[-1].column.cast(DoubleType()).alias(_WEIGHT))
-    fields = [item.field for item in found] if all(item.is_whole for item in found) else None
-    return IngestColumns(selected, kind, n_features, fields)
+        weight = _number(names, config.weight_col, "weightCol", owner)
+    return IngestColumns(kind, n_features, found, weight)
 
 
-def _features(found: FoundColumn, name: str, owner: str) -> tuple[Column, str, int | None]:
-    column, field = found.column, found.field
+def _kind(field: StructField, name: str, owner: str) -> tuple[str, int | None]:
+    """Return how a column holds features, and how many if that is known."""
     if isinstance(field.dataType, VectorUDT):
-        size = field.metadata.get("ml_attr", {}).get("num_attrs")
-        return _vector_parts(column), "vector", size
+        return "vector", field.metadata.get("ml_attr", {}).get("num_attrs")
     if isinstance(field.dataType, ArrayType) and _is_number(field.dataType.elementType):
-        # Arrow hands float arrays over as they are; every other number becomes a double.
-        # A type that is given as an object spares a new session the start of Spark's parser.
-        is_fine = isinstance(field.dataType.elementType, (FloatType, DoubleType))
-        return column if is_fine else column.cast(ArrayType(DoubleType())), "array", None
+        return "array", None
     if type(field.dataType).__module__ == "pyspark.mllib.linalg":
         raise invalid(
             owner, f"column '{name}' (featuresCol)", _ACCEPTED,
@@ -112,6 +129,15 @@ def _features(found: FoundColumn, name: str, owner: str) -> tuple[Column, str, i
             f"Convert it with pyspark.mllib.util.MLUtils.convertVectorColumnsToML(df, {name!r}).",
         )  # fmt: skip
     raise _wrong_type(owner, name, "featuresCol", _ACCEPTED, field.dataType)
+
+
+def _floats(found: FoundColumn) -> Column:
+    """Return an array column as Arrow hands it over: float arrays as they are, else doubles."""
+    array = found.field.dataType
+    if isinstance(array, ArrayType) and isinstance(array.elementType, (FloatType, DoubleType)):
+        return found.column
+    # A type that is given as an object spares a new session the start of Spark's parser.
+    return found.column.cast(ArrayType(DoubleType()))
 
 
 def _vector_parts(column: Column) -> Column:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -17,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.ml.linalg import VectorUDT
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     ByteType,
@@ -35,8 +35,9 @@ from localkmeans_spark.engine.parquet_rows import RowGroups
 
 logger = logging.getLogger(__name__)
 
-# Spark's plan is read call by call (0.2 ms each), and every file's footer on the driver.
-_MOST_FILES = 256
+# Spark's plan is read call by call (0.2 ms each), and every file's footer on the driver, all of its
+# columns (3 us each).
+_MOST_FILES, _MOST_COLUMNS = 256, 100_000
 # Around the scan of a plain DataFrame; a projection is looked at more closely.
 _TRANSPARENT = {"WholeStageCodegenExec", "ColumnarToRowExec", "InputAdapter", "ProjectExec"}
 _PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
@@ -77,19 +78,30 @@ def parquet_partitions(
 
 
 def _partitions(df: DataFrame, fields: Sequence[StructField]) -> list[list[RowGroups]] | None:
-    selected: Any = df.select(*[F.col(quoted(field.name)) for field in fields])
-    scan = _plain_scan(selected._jdf.queryExecution().executedPlan())
-    if scan is None or not _reads(scan, fields) or _forgives(scan, df):
+    scan = _plain_scan(_select(df, {field.name for field in fields}))
+    if scan is None or not _reads(scan, fields) or _has_other_rules(scan, df):
         return None
     pieces = _pieces(scan)
     if pieces is None:
         return None
-    files = {path: _File(path, fields) for path in {item.path for part in pieces for item in part}}
-    n_expected = sum(len(file.midpoints) for file in files.values())
-    found = [[files[item.path].groups(item) for item in part] for part in pieces]
-    if sum(len(item.numbers) for part in found for item in part) != n_expected:
+    paths = {item.path for part in pieces for item in part}
+    if len(paths) * scan.relation().dataSchema().length() > _MOST_COLUMNS:
         return None
-    return found
+    files = {path: _File(path, fields) for path in paths}
+    found = [[files[item.path].groups(item) for item in part] for part in pieces]
+    n_found = sum(len(item.numbers) for part in found for item in part)
+    return found if n_found == sum(file.n_groups for file in files.values()) else None
+
+
+def _select(df: DataFrame, names: set[str]) -> Any:
+    """Return Spark's plan of some columns, in the DataFrame's order."""
+    # Without Column objects, which take a millisecond each.
+    context = df.sparkSession.sparkContext
+    first, *others = [quoted(name) for name in df.schema.names if name in names]
+    more = context._gateway.new_array(context._jvm.java.lang.String, len(others))  # type: ignore[union-attr]
+    for i, name in enumerate(others):
+        more[i] = name
+    return df._jdf.select(first, more).queryExecution().executedPlan()
 
 
 def _plain_scan(node: Any) -> Any:
@@ -110,10 +122,14 @@ def _reads(scan: Any, fields: Sequence[StructField]) -> bool:
     return {field.name for field in fields} <= set(scan.requiredSchema().fieldNames())
 
 
-def _forgives(scan: Any, df: DataFrame) -> bool:
-    """Whether files that are missing or broken are to be passed over."""
+def _has_other_rules(scan: Any, df: DataFrame) -> bool:
+    """Whether broken files are passed over, or columns found by other than their names."""
     conf = df.sparkSession.conf
-    names = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+    names = (
+        "spark.sql.files.ignoreCorruptFiles",
+        "spark.sql.files.ignoreMissingFiles",
+        "spark.sql.parquet.fieldId.read.enabled",
+    )
     options = scan.relation().options().keys().mkString(" ").lower()
     return "ignore" in options or any(conf.get(name, "false") == "true" for name in names)
 
@@ -150,30 +166,33 @@ def _each(sequence: Any) -> Iterator[Any]:
 
 
 class _File:
-    """A file's row groups, once it is sure that it holds the columns."""
+    """A file, once it is sure that it holds the columns."""
 
     def __init__(self, path: str, fields: Sequence[StructField]) -> None:
         with pq.ParquetFile(path) as file:
-            schema, metadata = file.schema_arrow, file.metadata
+            schema, self._metadata = file.schema_arrow, file.metadata
         for field in fields:
             found = schema.field(field.name).type
             if not _alike(found, _arrow_type(field.dataType)):
                 raise TypeError(f"{path}: {field.name} is {found}")
-        self._path = path
-        self.midpoints = [_midpoint(metadata.row_group(i)) for i in range(metadata.num_row_groups)]
+        self._path, self._n_bytes = path, Path(path).stat().st_size
+        self.n_groups = self._metadata.num_row_groups
+        codec = self._metadata.row_group(0).column(0).compression if self.n_groups else "SNAPPY"
+        if codec != "UNCOMPRESSED" and not pa.Codec.is_available(codec):
+            raise TypeError(f"{path}: no codec for {codec}")
 
     def groups(self, piece: _Piece) -> RowGroups:
         """Return the row groups whose middle lies in a piece: those that Spark reads there."""
+        numbers: Sequence[int] = range(self.n_groups)
         inside = range(piece.start, piece.start + piece.length)
-        return RowGroups(self._path, [i for i, at in enumerate(self.midpoints) if at in inside])
+        if inside != range(self._n_bytes):
+            numbers = [i for i in numbers if _midpoint(self._metadata.row_group(i)) in inside]
+        return RowGroups(self._path, list(numbers))
 
 
 def _midpoint(group: Any) -> int:
     """Return where a row group's middle lies, as Parquet's Java library computes it."""
     columns = [group.column(i) for i in range(group.num_columns)]
-    for column in columns:
-        if column.compression != "UNCOMPRESSED" and not pa.Codec.is_available(column.compression):
-            raise TypeError(f"no codec for {column.compression}")
     first = columns[0]
     start = first.data_page_offset
     if first.has_dictionary_page and 0 < first.dictionary_page_offset < start:

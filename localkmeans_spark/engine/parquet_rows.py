@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 
 from localkmeans_spark.engine.ingest import IngestPlan, encode_rows
 
-# What is read of a column at a time, not the whole of a row group.
-_BUFFER_BYTES = 1 << 20
+# What is read of a row group at a time: of all its columns together, and of one.
+_BUFFER_BYTES, _LEAST_BUFFER, _MOST_BUFFER = 32 << 20, 16 << 10, 1 << 20
 
 
 class RowGroups(NamedTuple):
@@ -49,8 +49,9 @@ def encode_row_groups(
 
 
 def _read(groups: Iterable[RowGroups], columns: list[str], n_rows: int) -> Iterator[pa.RecordBatch]:
+    buffer = min(_MOST_BUFFER, max(_LEAST_BUFFER, _BUFFER_BYTES // len(columns)))
     for path, numbers in groups:
-        with pq.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
+        with pq.ParquetFile(path, buffer_size=buffer, pre_buffer=False) as file:
             yield from file.iter_batches(n_rows, numbers, columns, use_threads=False)
 
 

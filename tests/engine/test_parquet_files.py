@@ -216,17 +216,18 @@ def test_other_types_than_the_schema_says(
     assert parquet_partitions(df, df.schema.fields) is None
 
 
-def test_broken_files_may_be_passed_over(spark: SparkSession, tmp_path: Path) -> None:
+def test_settings_that_change_what_is_read(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.read.parquet(str(write_lists(tmp_path / "rows")))
     fields = [df.schema["features"]]
     assert parquet_partitions(df, fields)
     forgiving = spark.read.option("ignoreCorruptFiles", "true").parquet(str(tmp_path / "rows"))
     assert parquet_partitions(forgiving, fields) is None
-    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
-    try:
-        assert parquet_partitions(df, fields) is None
-    finally:
-        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+    for name in ("spark.sql.files.ignoreMissingFiles", "spark.sql.parquet.fieldId.read.enabled"):
+        spark.conf.set(name, "true")
+        try:
+            assert parquet_partitions(df, fields) is None
+        finally:
+            spark.conf.unset(name)
 
 
 def test_other_formats(spark: SparkSession, tmp_path: Path) -> None:
@@ -236,11 +237,12 @@ def test_other_formats(spark: SparkSession, tmp_path: Path) -> None:
     assert parquet_partitions(df, None) is None
 
 
+@pytest.mark.parametrize(("limit", "value"), [("_MOST_FILES", 2), ("_MOST_COLUMNS", 8)])
 def test_many_files_are_left_to_spark(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
     df = spark.read.parquet(str(write_lists(tmp_path / "rows", 10)))
-    monkeypatch.setattr("localkmeans_spark.engine.parquet_plan._MOST_FILES", 2)
+    monkeypatch.setattr(f"localkmeans_spark.engine.parquet_plan.{limit}", value)
     assert parquet_partitions(df, [df.schema["features"]]) is None
 
 
