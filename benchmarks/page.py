@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import page_compare, page_growth, page_quality
+from benchmarks import page_compare, page_growth, page_quality, page_targets
 
 RESULTS = Path("benchmarks/results")
 PAGE = Path("docs/BENCHMARKS.md")
@@ -50,20 +50,26 @@ def page(folder: Path) -> str:
     growth = load(folder, "growth.json")
     models = folder / "model.json"
     model = json.loads(models.read_text()) if models.exists() else None
+    cached, seeding = load(folder, "cached-*.json"), latest(load(folder, "seeding.json"))
+    steps = latest(load(folder, "local-steps.json"))
+    transforms = load(folder, "transform.json")
+    results = page_targets.Results(
+        compared, cached, latest(phases), transforms, seeding, steps, model
+    )
     parts = [
         _HEAD,
         page_compare.machine(compared or growth),
-        page_compare.targets(compared, latest(phases), load(folder, "transform.json")),
+        page_targets.targets(results),
         page_compare.peers(compared),
-        page_quality.cached(load(folder, "cached-*.json")),
-        page_quality.seeding(latest(load(folder, "seeding.json"))),
+        page_quality.cached(cached),
+        page_quality.seeding(seeding),
         page_compare.where(phases),
         page_growth.growth(latest(row for row in growth if row["kind"] == "time")),
         page_growth.many_rows(latest(row for row in growth if row["kind"] == "rows")),
         page_growth.memory(latest(row for row in growth if row["kind"] == "memory")),
         page_growth.cost_model(model),
         page_growth.clusters(model),
-        page_compare.local_steps(latest(load(folder, "local-steps.json"))),
+        page_compare.local_steps(steps),
         page_compare.versions(compared, load(folder, "quick.json")),
     ]
     return "\n".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""Sections of the page about speed: targets, peers, where the time goes, local steps, history."""
+"""Sections of the page about speed: peers, where the time goes, local steps, history."""
 
 from __future__ import annotations
 
@@ -94,6 +94,11 @@ def peers(rows: Sequence[Row]) -> str:
             f"### {title_of(size)}, all from the same random rows\n\n"
             f"`--given-centers`. Commit {found[-1]['commit']}.\n\n{_compared(found)}"
         )
+    for size, found in by_size(row for row in rows if row.get("warm_up")).items():
+        text.append(
+            f"### {title_of(size)}, the second fit of a session\n\n"
+            f"`--warm-up`. Commit {found[-1]['commit']}.\n\n{_compared(found)}"
+        )
     return "\n".join(text)
 
 
@@ -110,53 +115,6 @@ def _compared(rows: Sequence[Row]) -> str:
     ]  # fmt: skip
     skipped = [f"{name_of(row)}: left out, {row['skipped']}.\n" for row in rows if "skipped" in row]
     return table(head, lines) + "".join(["\n", *skipped] if skipped else [])
-
-
-def targets(rows: Sequence[Row], phases: Sequence[Row], transforms: Sequence[Row]) -> str:
-    """Say which targets are met."""
-    lines: list[list[Any]] = []
-
-    def add(what: str, wanted: float, found: float, at_least: bool = True) -> None:
-        met = found >= wanted if at_least else found <= wanted
-        sign = "≥" if at_least else "≤"
-        lines.append([what, f"{sign} {wanted:g}", found, "met" if met else "**missed**"])
-
-    big = (2_000_000, 64, 100)
-    for size, found in by_size(plain(rows)).items():
-        times = {name_of(row): row for row in found if "skipped" not in row}
-        ours = next(row for row in found if row["system"] == "ours")
-        mllib = [from_parquet(row) for row in times.values() if row["system"] == "mllib"]
-        if mllib:
-            wanted = 20.0 if size == big else 10.0
-            what = f"MLlib's best / ours, Parquet to model, {title_of(size)}"
-            add(what, wanted, min(mllib) / from_parquet(ours))
-        if size == big and "sklearn, lloyd" in times:
-            ratio = from_parquet(times["sklearn, lloyd"]) / from_parquet(ours)
-            add(f"scikit-learn / ours, Parquet to model, {title_of(size)}", 2.0, ratio)
-    for size, found in by_size(row for row in rows if row.get("given_centers")).items():
-        for row in found:
-            if row["system"] == "sklearn" and size == big:
-                what = f"scikit-learn / ours, iterations from given centers, {title_of(size)}"
-                add(what, 1.0, row["ratio_iterate"])
-    for row in transforms[-1:]:
-        best = {name: min(taken) for name, taken in row["seconds"].items()}
-        what = "MLlib's transform / ours, {}".format(title_of((row["rows"], row["d"], row["k"])))
-        for ours_name in ("ours, vectors", "ours, arrays"):
-            add(f"{what} ({ours_name[6:]})", 10.0, best["mllib, vectors"] / best[ours_name])
-    for row in phases:
-        title = title_of((row["n"], row["d"], row["k"]))
-        if 4 * row["n"] * row["d"] >= 500e6:
-            add(f"share of a round outside the kernel, L = 5, {title}", 0.15,
-                row["outside_share"], at_least=False)  # fmt: skip
-        if row["k"] * row["d"] >= 4096:
-            add(f"first local step / bare product, {title}", 1.4, row["step_by_product"], False)
-        to_arrow = row["parts"].get("its toArrow()")
-        if to_arrow and 4 * row["n"] * row["d"] >= 500e6:
-            ratio = row["parts"]["ingest of a cached DataFrame"] / to_arrow
-            add(f"ingest / toArrow() of a cached DataFrame, {title}", 2.0, ratio, at_least=False)
-    if not lines:
-        return ""
-    return "## Targets\n\n" + table(["target", "wanted", "measured", ""], lines)
 
 
 def where(rows: Sequence[Row]) -> str:

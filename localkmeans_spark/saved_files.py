@@ -54,7 +54,8 @@ class SavedFiles:
         """
         lines = self._read("metadata", lambda place: self._session.read.text(place).collect())
         try:
-            metadata: dict[str, Any] = json.loads(lines[0][0])
+            ((line,),) = lines
+            metadata: dict[str, Any] = json.loads(line)
             saved_class = metadata["class"].rsplit(".", 1)
         except (LookupError, TypeError, ValueError, AttributeError):
             found = Fact("a 'metadata' that is not one line of JSON with a class")
@@ -65,7 +66,7 @@ class SavedFiles:
                 fix = "Load it with pyspark.ml.clustering.KMeansModel and use fromMLlib."
             raise self._wrong(Fact(metadata["class"]), fix)
         number = metadata.get("formatVersion")
-        if not isinstance(number, int):
+        if type(number) is not int or number < 1:
             raise self._damaged("no format number in the metadata")
         if number > FORMAT:
             raise invalid(

@@ -64,6 +64,17 @@ DAMAGE = {
         "a 'metadata' that Spark cannot read .*Checksum error",
     ),
     "no parameters": (without("paramMap"), "cannot read it .KeyError: 'paramMap'"),
+    "its line twice": (
+        lambda path: (
+            part(path, "metadata").write_text(2 * part(path, "metadata").read_text()),
+            without_checksums(path),
+        ),
+        "not one line of JSON",
+    ),
+    "format 0": (
+        lambda path: change_metadata(path, lambda saved: {**saved, "formatVersion": 0}),
+        "no format number",
+    ),
     "no format": (without("formatVersion"), "no format number"),
     "fewer centers": (other_centers, r"centers of shape \(2, 2\), not \(3, 2\)"),
     "bad parameter": (
