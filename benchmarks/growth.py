@@ -82,14 +82,19 @@ def points(base: Point, names: list[str], largest: int) -> dict[Point, str]:
     return found
 
 
-def fit(spark: Any, path: Path, point: Point, seed: int) -> dict[str, Any]:
-    """Fit once; return seconds by phase and what the cost model needs to know."""
+def fit(spark: Any, path: Path, point: Point, seed: int, shuffle: bool = True) -> dict[str, Any]:
+    """Fit once; return seconds by phase and what the cost model needs to know.
+
+    Without ``shuffle`` the files are the machines.
+    """
     from localkmeans_spark import LocalKMeans
 
     estimator = LocalKMeans(
         k=point.k, maxIter=ITERATIONS, localSteps=point.local_steps, tol=0.0, seed=seed,
-        numPartitions=point.m, safeguard=False,
+        safeguard=False,
     )  # fmt: skip
+    if shuffle:
+        estimator.setNumPartitions(point.m)
     with watched_rounds() as rounds:
         record = estimator.fit(spark.read.parquet(str(path))).summary.record
     return {
@@ -149,9 +154,9 @@ def measure_rows(options: argparse.Namespace) -> None:
             write_mixture(warm, 100_000, point.d, 16, files=point.m, noise=_NOISE)
             write_mixture(path, point.n, point.d, 64, files=point.m, noise=_NOISE)
             for _ in range(_WARM_UP):
-                fit(spark, warm, point._replace(n=100_000), 0)
+                fit(spark, warm, point._replace(n=100_000), 0, shuffle=False)
             with storage_peak(spark, every=0.5) as storage:
-                found = fit(spark, path, point, 0)
+                found = fit(spark, path, point, 0, shuffle=False)
             heap = int(spark.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory())
         row = {"kind": "rows", **found, "kept_bytes": storage, "heap_bytes": heap}
         _keep(options.json, {**row, "cores": options.cores})

@@ -53,7 +53,7 @@ def growth(rows: Sequence[Row]) -> str:
         "`python -m benchmarks.growth`: one quantity grows from the base "
         f"n = {base['n']:,}, d = {base['d']}, K = {base['k']}, m = {base['m']}, "
         f"L = {base['local_steps']}; {base['iterations']} iterations of the plain algorithm, warm "
-        "session, the faster of the repeats. "
+        "session, the faster of the repeats. Rows are shuffled into the m machines (`numPartitions`). "
         "A slope below 1 is a fixed cost that larger sizes outgrow: the straight "
         "line says how large it is. More local steps make fewer rounds: a slope below 0. "
         f"Commit {rows[-1]['commit']}.\n\n![growth](benchmarks/growth.png)\n\n" + table(head, lines)
@@ -78,7 +78,7 @@ def many_rows(rows: Sequence[Row]) -> str:
     return (
         "## Many rows\n\n"
         "`python -m benchmarks.growth --rows`: narrow rows, until Spark's memory does not hold "
-        f"them and blocks go to disk. d = {base['d']}, K = {base['k']}, m = {base['m']}, "
+        f"them and blocks go to disk. d = {base['d']}, K = {base['k']}, in {base['m']} files, "
         f"L = {base['local_steps']}, {base['iterations']} iterations, a heap of "
         f"{base['heap_bytes'] / 1e9:.1f} GB. Log-log slope of the total: {slope.slope:.2f}. "
         f"Commit {rows[-1]['commit']}.\n\n"

@@ -38,9 +38,11 @@ def compare(rows: Sequence[Row], path: Path) -> None:
         axes.bar(x, ratios, width, label=name)
     axes.axhline(1.0, color="black", linewidth=1)
     axes.set_yscale("log")
-    axes.set_ylabel("peer / ours, Parquet to model")
-    axes.set_xticks(range(len(groups)), [title_of(size) for size in groups], fontsize=8)
-    axes.legend(fontsize=8)
+    axes.set_ylabel("seconds of the peer / ours, Parquet to model")
+    axes.yaxis.set_major_formatter("{x:g}")
+    titles = [title_of(size).replace(", ", "\n") for size in groups]
+    axes.set_xticks(range(len(groups)), titles, fontsize=8)
+    figure.legend(loc="outside upper center", ncols=len(names), fontsize=8)
     _save(figure, path)
 
 

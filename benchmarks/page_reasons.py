@@ -12,8 +12,9 @@ from benchmarks.page_quality import SAME
 
 Row = dict[str, Any]
 
-# A product of at least so many multiplications a row.
-DEAR_PRODUCT = 4096
+# Sizes that targets are about: multiplications a row, bytes of all rows; most that a round may
+# spend outside the kernel.
+DEAR_PRODUCT, LARGE_BYTES, OUTSIDE_SHARE = 4096, 500e6, 0.15
 
 
 class Results(NamedTuple):
@@ -117,9 +118,16 @@ def _why_step(results: Results) -> str:
 
 
 def _why_round(results: Results) -> str:
+    shares = [
+        f"{title_of((row['n'], row['d'], row['k']))}: scheduling {parts['scheduling']:.3f} s, "
+        f"transport {parts['transport']:.3f} s, the whole round {parts['round of 5']:.3f} s"
+        for row in results.phases
+        if (parts := row["parts"]) and row["outside_share"] > OUTSIDE_SHARE
+        and 4 * row["n"] * row["d"] >= LARGE_BYTES
+    ]  # fmt: skip
     return (
-        "**round outside the kernel**: scheduling a job and taking the blocks from the JVM through "
-        "a socket, once a round."
+        "**round outside the kernel**: all rows are taken from the JVM through a socket once a "
+        f"round, and with few clusters little is done with them: {'; '.join(shares)}."
     )
 
 

@@ -12,6 +12,8 @@ from benchmarks.page_compare import by_size, from_parquet, plain, table, title_o
 from benchmarks.page_quality import SAME
 from benchmarks.page_reasons import (
     DEAR_PRODUCT,
+    LARGE_BYTES,
+    OUTSIDE_SHARE,
     REASONS,
     Results,
     auto_by_best,
@@ -20,7 +22,6 @@ from benchmarks.page_reasons import (
 Row = dict[str, Any]
 
 _BIG = (2_000_000, 64, 100)
-_LARGE_BYTES = 500e6
 
 
 class Target(NamedTuple):
@@ -94,10 +95,10 @@ def _transform(rows: Sequence[Row]) -> Iterator[Target]:
 def _parts(rows: Sequence[Row]) -> Iterator[Target]:
     for row in rows:
         title, parts = title_of((row["n"], row["d"], row["k"])), row["parts"]
-        is_large = 4 * row["n"] * row["d"] >= _LARGE_BYTES
+        is_large = 4 * row["n"] * row["d"] >= LARGE_BYTES
         if is_large:
             what = f"share of a round outside the kernel, L = 5, {title}"
-            yield Target("round", what, 0.15, row["outside_share"], at_least=False)
+            yield Target("round", what, OUTSIDE_SHARE, row["outside_share"], at_least=False)
         if row["k"] * row["d"] >= DEAR_PRODUCT:
             what = f"first local step / bare product, {title}"
             yield Target("step", what, 1.4, row["step_by_product"], at_least=False)

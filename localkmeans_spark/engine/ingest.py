@@ -69,6 +69,8 @@ def encode_rows(batches: Iterator[pa.RecordBatch], plan: IngestPlan) -> Iterator
     for batch in batches:
         yield from builder.add(batch)
     yield from builder.finish()
+    # Arrow keeps tens of MB for its next arrays; this process goes on with NumPy's.
+    pa.default_memory_pool().release_unused()
 
 
 def _machine() -> int:
