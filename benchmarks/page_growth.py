@@ -53,7 +53,8 @@ def growth(rows: Sequence[Row]) -> str:
         "`python -m benchmarks.growth`: one quantity grows from the base "
         f"n = {base['n']:,}, d = {base['d']}, K = {base['k']}, m = {base['m']}, "
         f"L = {base['local_steps']}; {base['iterations']} iterations of the plain algorithm, warm "
-        "session, the faster of the repeats. Rows are shuffled into the m machines (`numPartitions`). "
+        "session, the faster of the repeats. Rows are shuffled into the m machines "
+        "(`numPartitions`). "
         "A slope below 1 is a fixed cost that larger sizes outgrow: the straight "
         "line says how large it is. More local steps make fewer rounds: a slope below 0. "
         f"Commit {rows[-1]['commit']}.\n\n![growth](benchmarks/growth.png)\n\n" + table(head, lines)
