@@ -18,9 +18,9 @@ _BUFFERS, _DRAWS = 64 * _MB, 64 * _MB
 FORMULAS = {
     "driver": "imports (230 MiB) + 32 MiB of summaries + at most 256 MiB of seeding's sample and "
     "candidates + 16 arrays of 8 K d bytes; nothing that grows with n",
-    "worker": "imports (180 MiB) + 64 MiB of buffers + 64 MiB of a seeding pass's "
-    "draws + two machines' rows (2 · 4 n d / m bytes: one at work, one being read) + 16 bytes a row of a machine (labels, bounds) + 16 arrays "
-    "of 8 K d bytes + 2 of 8 · 512 K (gaps between centers)",
+    "worker": "imports (180 MiB) + 64 MiB of buffers + 64 MiB of a seeding pass's draws + two "
+    "machines' rows (2 · 4 n d / m bytes: one at work, one being read) + 16 bytes a row of a "
+    "machine (labels, bounds) + 16 arrays of 8 K d bytes + 2 of 8 · 512 K (gaps between centers)",
     "jvm": "its heap (spark.driver.memory in local mode) + 700 MiB beside the heap",
     "storage": "4 n d bytes of float32 + 1 % and 64 KiB a machine; what does not fit goes to disk",
 }
