@@ -12,13 +12,14 @@ _SEEDING = 4 * 16 * _MB + 3 * 64 * _MB
 # Summaries that the driver may hold at once before they go through a tree (engine.blocks).
 _SUMMARIES = 32 * _MB
 _BESIDE_HEAP = 700 * _MB
-# Arrow batches, a block being filled, a chunk of scores; what a seeding pass draws.
-_BUFFERS, _DRAWS = 64 * _MB, 64 * _MB
+# Arrow batches, a block being filled, a chunk of scores; what a seeding pass draws (measured, not
+# derived: up to 70 MB at K = 512, d = 256).
+_BUFFERS, _DRAWS = 64 * _MB, 96 * _MB
 
 FORMULAS = {
     "driver": "imports (230 MiB) + 32 MiB of summaries + at most 256 MiB of seeding's sample and "
     "candidates + 16 arrays of 8 K d bytes; nothing that grows with n",
-    "worker": "imports (180 MiB) + 64 MiB of buffers + 64 MiB of a seeding pass's draws + two "
+    "worker": "imports (180 MiB) + 64 MiB of buffers + 96 MiB of a seeding pass's draws + two "
     "machines' rows (2 · 4 n d / m bytes: one at work, one being read) + 16 bytes a row of a "
     "machine (labels, bounds) + 16 arrays of 8 K d bytes + 2 of 8 · 512 K (gaps between centers)",
     "jvm": "its heap (spark.driver.memory in local mode) + 700 MiB beside the heap",

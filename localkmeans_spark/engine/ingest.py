@@ -94,6 +94,8 @@ class _BlockBuilder:
         self._n_features = plan.n_features
         self._origin: np.ndarray | None = None
         self._keeps_sparse: bool | None = None
+        # The first dense rows, until there are enough of them to place the origin.
+        self._held: list[tuple[np.ndarray, np.ndarray | None]] = []
         self._rows: list[Any] = []
         self._weights: list[np.ndarray] = []
         self._pending = 0
@@ -116,7 +118,24 @@ class _BlockBuilder:
         if self._keeps_sparse is None:
             self._keeps_sparse = isinstance(x, SparseRows) and prefers_sparse(x)
         for rows_of_part, part in _in_form(x, self._keeps_sparse):
-            yield from self._take(part, None if weight is None else weight[rows_of_part])
+            w = None if weight is None else weight[rows_of_part]
+            if self._keeps_sparse or self._origin is not None:
+                yield from self._take(part, w)
+                continue
+            self._held.append((part, w))
+            if sum(len(rows) for rows, _ in self._held) >= _ORIGIN_ROWS:
+                yield from self._take_held()
+
+    def _take_held(self) -> Iterator[bytes]:
+        """Place the origin by the machine's first rows, however they were sent; take them."""
+        held, self._held = self._held, []
+        if self._plan.is_cosine:  # unit vectors lie around 0, and cosine needs their origin there
+            self._origin = np.zeros(held[0][0].shape[1])
+        else:
+            first = np.concatenate([rows[:_ORIGIN_ROWS] for rows, _ in held])
+            self._origin = origin_of(first[:_ORIGIN_ROWS])
+        for rows, weight in held:
+            yield from self._take(rows, weight)
 
     def _take(self, x: Any, weight: np.ndarray | None) -> Iterator[bytes]:
         """Add usable rows, in the machine's form, to the block; yield what they fill."""
@@ -126,10 +145,7 @@ class _BlockBuilder:
                 self._vanished_rows += len(x)
             per_block = max(1, BLOCK_BYTES * len(x) // x.nbytes)
         else:
-            if self._origin is None:
-                # Unit vectors lie around 0, and cosine needs their origin there.
-                is_unit = self._plan.is_cosine
-                self._origin = np.zeros(x.shape[1]) if is_unit else origin_of(x[:_ORIGIN_ROWS])
+            assert self._origin is not None
             raw, x = x, to_frame(x, self._origin, self._plan.dtype)
             # Seldom more than a look at the first row.
             if not (x[0].any() or x.any()) and (raw != self._origin).any():
@@ -152,6 +168,8 @@ class _BlockBuilder:
 
     def finish(self) -> Iterator[bytes]:
         """Yield what is left: a last block, or an empty one that carries counts."""
+        if self._held:
+            yield from self._take_held()
         counts = self._invalid_features, self._invalid_weights, self._wrong_length, self._zero_rows
         if self._pending or any(counts):
             yield self._flush()

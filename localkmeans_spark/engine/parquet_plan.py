@@ -40,6 +40,7 @@ logger = logging.getLogger(__name__)
 _MOST_FILES, _MOST_COLUMNS = 256, 100_000
 # Around the scan of a plain DataFrame; a projection is looked at more closely.
 _TRANSPARENT = {"WholeStageCodegenExec", "ColumnarToRowExec", "InputAdapter", "ProjectExec"}
+_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
 _ARROW_TYPES: dict[type[DataType], pa.DataType] = {
     ByteType: pa.int8(),
@@ -123,8 +124,10 @@ def _reads(scan: Any, fields: Sequence[StructField]) -> bool:
 
 
 def _has_other_rules(scan: Any, df: DataFrame) -> bool:
-    """Whether broken files are passed over, or columns found by other than their names."""
+    """Whether broken files are passed over, columns found by ids, or batches cut by their bytes."""
     conf = df.sparkSession.conf
+    if df.sparkSession._jsparkSession.conf().getAll().contains(_BATCH_BYTES):
+        return True
     names = (
         "spark.sql.files.ignoreCorruptFiles",
         "spark.sql.files.ignoreMissingFiles",

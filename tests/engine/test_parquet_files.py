@@ -222,8 +222,12 @@ def test_settings_that_change_what_is_read(spark: SparkSession, tmp_path: Path) 
     assert parquet_partitions(df, fields)
     forgiving = spark.read.option("ignoreCorruptFiles", "true").parquet(str(tmp_path / "rows"))
     assert parquet_partitions(forgiving, fields) is None
-    for name in ("spark.sql.files.ignoreMissingFiles", "spark.sql.parquet.fieldId.read.enabled"):
-        spark.conf.set(name, "true")
+    for name, value in (
+        ("spark.sql.files.ignoreMissingFiles", "true"),
+        ("spark.sql.parquet.fieldId.read.enabled", "true"),
+        ("spark.sql.execution.arrow.maxBytesPerBatch", "1000"),
+    ):
+        spark.conf.set(name, value)
         try:
             assert parquet_partitions(df, fields) is None
         finally:
@@ -265,3 +269,20 @@ def test_a_file_that_is_gone(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "rows" / "part-1.parquet").unlink()
     with pytest.raises(Exception, match=r"part-1\.parquet"):
         LocalKMeans(k=2).fit(df)
+
+
+@pytest.mark.parametrize("setting", ["maxRecordsPerBatch", "maxBytesPerBatch"])
+def test_blocks_do_not_depend_on_the_batches_of_dense_rows(
+    spark: SparkSession, setting: str, tmp_path: Path
+) -> None:
+    """The origin, for one, is placed by the machine's first rows, however they are sent."""
+    drift = F.array(F.col("id") / 1000 + 1e6, F.col("id") * -1.0 + 1e9)
+    df = spark.range(5000, numPartitions=1).select(drift.alias("features"))
+    expected = blocks_of(df, DataConfig())
+    name = f"spark.sql.execution.arrow.{setting}"
+    before = spark.conf.get(name, None)
+    spark.conf.set(name, "700")
+    try:
+        assert blocks_of(df, DataConfig()) == expected
+    finally:
+        spark.conf.unset(name) if before is None else spark.conf.set(name, before)
