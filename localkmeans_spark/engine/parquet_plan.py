@@ -9,6 +9,7 @@ is left to Spark.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -174,8 +175,11 @@ class _File:
     def __init__(self, path: str, fields: Sequence[StructField]) -> None:
         with pq.ParquetFile(path) as file:
             schema, self._metadata = file.schema_arrow, file.metadata
+        spellings = Counter(name.lower() for name in schema.names)
         for field in fields:
             found = schema.field(field.name).type
+            if spellings[field.name.lower()] > 1:
+                raise TypeError(f"{path}: several columns {field.name} but for upper case")
             if not _alike(found, _arrow_type(field.dataType)):
                 raise TypeError(f"{path}: {field.name} is {found}")
         self._path, self._n_bytes = path, Path(path).stat().st_size

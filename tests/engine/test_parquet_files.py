@@ -208,6 +208,12 @@ def test_other_types_than_the_schema_says(
     rows = pa.array([[1.0, 2.0]] * 10, pa.large_list(pa.float64()))
     pq.write_table(pa.table({"features": rows}), large / "part.parquet")
     assert not reads_files(spark.read.parquet(str(large)), DataConfig())
+    twice = tmp_path / "twice"
+    twice.mkdir()
+    columns = {name: pa.array([[1.0], [2.0]]) for name in ("features", "FEATURES")}
+    pq.write_table(pa.table(columns), twice / "part.parquet")
+    one = StructType([StructField("features", ArrayType(DoubleType()))])
+    assert parquet_partitions(spark.read.schema(one).parquet(str(twice)), one.fields) is None
     wider = StructType([StructField("x", DoubleType())])
     numbers = tmp_path / "numbers"
     numbers.mkdir()
