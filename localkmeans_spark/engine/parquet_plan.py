@@ -135,7 +135,9 @@ def _has_other_rules(scan: Any, df: DataFrame) -> bool:
         "spark.sql.parquet.fieldId.read.enabled",
     )
     options = scan.relation().options().keys().mkString(" ").lower()
-    return "ignore" in options or any(conf.get(name, "false") == "true" for name in names)
+    return "ignore" in options or any(
+        str(conf.get(name, "false")).lower() == "true" for name in names
+    )
 
 
 class _Piece(NamedTuple):

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from localkmeans_spark.engine.ingest import IngestPlan, encode_rows
+from localkmeans_spark.errors import Fact, invalid
 
 # What is read of a row group at a time: of all its columns together, and of one.
 _BUFFER_BYTES, _LEAST_BUFFER, _MOST_BUFFER = 32 << 20, 16 << 10, 1 << 20
@@ -49,10 +50,21 @@ def encode_row_groups(
 
 
 def _read(groups: Iterable[RowGroups], columns: list[str], n_rows: int) -> Iterator[pa.RecordBatch]:
+    for group in groups:
+        yield from _read_file(group, columns, n_rows)
+
+
+def _read_file(group: RowGroups, columns: list[str], n_rows: int) -> Iterator[pa.RecordBatch]:
     buffer = min(_MOST_BUFFER, max(_LEAST_BUFFER, _BUFFER_BYTES // len(columns)))
-    for path, numbers in groups:
-        with pq.ParquetFile(path, buffer_size=buffer, pre_buffer=False) as file:
-            yield from file.iter_batches(n_rows, numbers, columns, use_threads=False)
+    try:
+        with pq.ParquetFile(group.path, buffer_size=buffer, pre_buffer=False) as file:
+            yield from file.iter_batches(n_rows, group.numbers, columns, use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        raise invalid(
+            "LocalKMeans", f"file '{group.path}'", "a whole Parquet file",
+            Fact(f"one that cannot be read ({str(error).splitlines()[0]})"),
+            "Restore it, or set spark.sql.files.ignoreCorruptFiles=true to go without it.",
+        ) from error  # fmt: skip
 
 
 def _of_length(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, FloatType, StructField, StructType
 
-from localkmeans_spark import LocalKMeans
+from localkmeans_spark import InvalidInputError, LocalKMeans
 from localkmeans_spark.engine import block_rdd
 from localkmeans_spark.engine.config import DataConfig, FitConfig
 from localkmeans_spark.engine.limits import Room
@@ -229,7 +229,7 @@ def test_settings_that_change_what_is_read(spark: SparkSession, tmp_path: Path) 
     forgiving = spark.read.option("ignoreCorruptFiles", "true").parquet(str(tmp_path / "rows"))
     assert parquet_partitions(forgiving, fields) is None
     for name, value in (
-        ("spark.sql.files.ignoreMissingFiles", "true"),
+        ("spark.sql.files.ignoreMissingFiles", "TRUE"),
         ("spark.sql.parquet.fieldId.read.enabled", "true"),
         ("spark.sql.execution.arrow.maxBytesPerBatch", "1000"),
     ):
@@ -268,6 +268,20 @@ def test_fit_of_files(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.M
     np.testing.assert_array_equal(model.clusterCenters(), other.clusterCenters())
     assert model.summary.trainingCost == other.summary.trainingCost
     assert model.summary.record.n_partitions == other.summary.record.n_partitions
+
+
+def test_a_damaged_page_is_told_with_its_file(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "rows" / "part-0.parquet"
+    file.parent.mkdir()
+    rows = pa.array([[float(i), 1.0] for i in range(3000)])
+    pq.write_table(pa.table({"features": rows}), file, use_dictionary=False, compression="none")
+    damaged = bytearray(file.read_bytes())
+    damaged[10:300] = bytes(range(255, 205, -1)) * 5 + bytes(40)
+    file.write_bytes(damaged)
+    df = spark.read.parquet(str(file.parent))
+    with pytest.raises(InvalidInputError, match=r"part-0\.parquet' must be a whole Parquet file"):
+        LocalKMeans(k=2).fit(df)
+    assert not spark.sparkContext._jsc.getPersistentRDDs()
 
 
 def test_a_file_that_is_gone(spark: SparkSession, tmp_path: Path) -> None:
