@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +35,20 @@ def spark() -> Iterator[SparkSession]:
     }
     with open_session("tests", master="local[2]", conf=settings) as session:
         yield session
+
+
+@pytest.fixture
+def newly_cached(spark: SparkSession) -> Callable[[], set[int]]:
+    """Say which RDDs and tables have been cached since the test began.
+
+    Not how many are: what other tests left drops out whenever the JVM collects its garbage.
+    """
+
+    def cached() -> set[int]:
+        return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
+
+    before = cached()
+    return lambda: cached() - before
 
 
 @pytest.fixture(scope="session")

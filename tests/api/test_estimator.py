@@ -216,12 +216,11 @@ def test_verbose_reaches_stderr_without_logging_set_up(pairs, capsys, monkeypatc
     assert logger.level == logging.NOTSET
 
 
-def test_nothing_stays_cached(pairs, spark):
-    before = spark.sparkContext._jsc.getPersistentRDDs().size()
+def test_nothing_stays_cached(pairs, newly_cached):
     LocalKMeans(seed=1).fit(pairs)
     with pytest.raises(InvalidInputError):
         LocalKMeans(initialCenters=[[1.0]]).fit(pairs)
-    assert spark.sparkContext._jsc.getPersistentRDDs().size() == before
+    assert not newly_cached()
 
 
 def test_mllib_code_runs_with_the_import_changed(pairs):

@@ -30,19 +30,14 @@ def reads_of(spark, rows):
     return spark.createDataFrame(rdd, "features array<double>"), count
 
 
-def cached(spark):
-    return spark.sparkContext._jsc.sc().getPersistentRDDs().size()
-
-
 def same_model(a, b):
     return a.centers.tobytes() == b.centers.tobytes() and (
         a.summary.trainingCost == b.summary.trainingCost
     )
 
 
-def test_one_read_for_maps_that_share_blocks(spark, blob_rows):
+def test_one_read_for_maps_that_share_blocks(spark, blob_rows, newly_cached):
     frame, count = reads_of(spark, blob_rows)
-    before = cached(spark)
     kmeans = LocalKMeans(seed=1)
     maps = [
         {kmeans.k: 2},
@@ -52,7 +47,7 @@ def test_one_read_for_maps_that_share_blocks(spark, blob_rows):
     ]
     models = kmeans.fit(frame, maps)
     assert count.value == len(blob_rows)
-    assert cached(spark) == before
+    assert not newly_cached()
     assert [model.getK() for model in models] == [2, 4, 3, 3]
     assert models[3].getPredictionCol() == "p" and models[2].getSeed() == 9
     for model, paramMap in zip(models, maps, strict=True):
@@ -72,22 +67,22 @@ def test_maps_that_need_other_rows_have_their_own(spark, blob_rows):
     assert same_model(models[1], kmeans.fit(frame, maps[1]))
 
 
-def test_an_abandoned_or_failed_iterator_leaves_nothing_cached(spark, blobs):
+def test_an_abandoned_or_failed_iterator_leaves_nothing_cached(blobs, newly_cached):
     blobs.count()  # fills the caller's own cache
-    before = cached(spark)
+    callers = newly_cached()
     kmeans = LocalKMeans(seed=1)
     models = kmeans.fitMultiple(blobs, [{kmeans.k: 2}, {kmeans.k: 3}])
-    assert cached(spark) == before
+    assert newly_cached() == callers
     next(models)
     del models
-    assert cached(spark) == before
+    assert newly_cached() == callers
     failing = kmeans.fitMultiple(blobs, [{kmeans.k: 2}, {kmeans.initialCenters: [[1.0], [2.0]]}])
     for _ in range(2):
         with pytest.raises(InvalidInputError, match="initialCenters"):
             next(failing)
     with pytest.raises(StopIteration):
         next(failing)
-    assert cached(spark) == before
+    assert newly_cached() == callers
 
 
 def test_a_contradiction_is_found_before_any_fit(blobs):
@@ -116,9 +111,9 @@ def test_threads_fit_each_group_once():
 
 @pytest.mark.parametrize("kind", [CrossValidator, TrainValidationSplit])
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_inside_tuning(spark, blobs, kind, parallelism):
+def test_inside_tuning(blobs, newly_cached, kind, parallelism):
     blobs.count()  # fills the caller's own cache
-    before = cached(spark)
+    callers = newly_cached()
     kmeans = LocalKMeans(seed=1, maxIter=5)
     grid = ParamGridBuilder().addGrid(kmeans.k, [2, 6]).addGrid(kmeans.nInit, [1, 2]).build()
     options = {"numFolds": 2} if kind is CrossValidator else {}
@@ -131,7 +126,7 @@ def test_inside_tuning(spark, blobs, kind, parallelism):
         **options,
     )
     assert tuning.fit(blobs).bestModel.getK() == 2
-    assert cached(spark) == before
+    assert newly_cached() == callers
 
 
 def test_inside_a_pipeline_inside_tuning(blobs):

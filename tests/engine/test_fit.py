@@ -214,19 +214,18 @@ def test_tol_0_stops_when_labels_stop_changing(spark, digits):
     assert result.record.rounds[-1].center_shift == 0.0
 
 
-def test_nothing_stays_cached(spark, digits):
-    stored = spark.sparkContext._jsc.sc().getPersistentRDDs
-    before = stored().size()
+def test_nothing_stays_cached(spark, digits, newly_cached):
     frame = frame_of(spark, split(digits[0], 2)).cache()
     frame.count()
     fit(frame, FitConfig(k=3, max_iter=2))
-    assert stored().size() == before + 1, "the caller's cache, and nothing else"
+    callers = newly_cached()
+    assert len(callers) == 1, "the caller's cache, and nothing else"
     bad = frame_of(spark, [[[1.0], [float("nan")]]])
     with pytest.raises(InvalidInputError):
         fit(bad, FitConfig(k=1))
     with pytest.raises(InvalidInputError):
         fit(frame, given(np.zeros((3, 5))))
-    assert stored().size() == before + 1
+    assert newly_cached() == callers
     frame.unpersist()
 
 

@@ -270,7 +270,9 @@ def test_fit_of_files(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.M
     assert model.summary.record.n_partitions == other.summary.record.n_partitions
 
 
-def test_a_damaged_page_is_told_with_its_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_damaged_page_is_told_with_its_file(
+    spark: SparkSession, tmp_path: Path, newly_cached: Callable[[], set[int]]
+) -> None:
     file = tmp_path / "rows" / "part-0.parquet"
     file.parent.mkdir()
     rows = pa.array([[float(i), 1.0] for i in range(3000)])
@@ -281,7 +283,7 @@ def test_a_damaged_page_is_told_with_its_file(spark: SparkSession, tmp_path: Pat
     df = spark.read.parquet(str(file.parent))
     with pytest.raises(InvalidInputError, match=r"part-0\.parquet' must be a whole Parquet file"):
         LocalKMeans(k=2).fit(df)
-    assert not spark.sparkContext._jsc.getPersistentRDDs()
+    assert not newly_cached()
 
 
 def test_a_file_that_is_gone(spark: SparkSession, tmp_path: Path) -> None:
