@@ -24,7 +24,7 @@ from localkmeans_spark.engine.aggregate import (
 )
 from localkmeans_spark.engine.data_summary import DataSummary
 from localkmeans_spark.engine.machine import Machine, Merge, Worker
-from localkmeans_spark.kernel.greedy import Sample
+from localkmeans_spark.kernel.sample import Sample
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")

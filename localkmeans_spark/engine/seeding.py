@@ -85,7 +85,7 @@ def seeding_dialogue(
         Steps of ``k-means||``.
     seed : int
     walks : int, default 1
-        See :func:`draw_by_distance`.
+        See :func:`draw_by_distance`; greedy draws are chosen thoroughly if it is above 1.
 
     Yields
     ------
@@ -99,7 +99,7 @@ def seeding_dialogue(
         return (yield from _random(data, k, seed))
     first = _first_center(data, seed)
     if init_mode == "k-means++":
-        return Seeding(*(yield from draw_greedily(data, first, k, seed)))
+        return Seeding(*(yield from draw_greedily(data, first, k, seed, is_thorough=walks > 1)))
     if init_mode == "k-means||":
         return (yield from _parallel(data, first, k, init_steps, seed))
     return (yield from draw_by_distance(data, first, k, seed, passes=0, walks=walks))

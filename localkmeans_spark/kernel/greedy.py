@@ -6,84 +6,12 @@ import numpy as np
 
 from localkmeans_spark.kernel.differences import sq_distances_between
 from localkmeans_spark.kernel.draws import Arrivals
-from localkmeans_spark.kernel.lloyd import Block, add_cluster_sums
-from localkmeans_spark.kernel.nearest import Scorer
+from localkmeans_spark.kernel.sample import Sample
 
 # Candidates made ready at a time.
 _BATCH = 256
-# A center moves with its rows in the sample only if it has as many of them: fewer say little
-# about where the rows that are not in the sample lie.
-_MIN_ROWS = 8
 # Up to here more draws cost the driver little.
 _FEW_CLUSTERS = 100
-_SMALLEST, _LARGEST = 1e-12, 1e12
-
-
-class Sample:
-    """Rows held by the driver that stand for all rows.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n, n_features), float
-    weight : ndarray of shape (n,), float64
-        How much weight of all rows each one stands for.
-    """
-
-    def __init__(self, x: np.ndarray, weight: np.ndarray) -> None:
-        # Single precision is enough to compare costs, as long as squares stay inside its range.
-        scale = float(np.abs(x).max(initial=0.0))
-        narrow = scale == 0 or _SMALLEST < scale < _LARGEST
-        self.x: np.ndarray = np.ascontiguousarray(x, dtype="float32" if narrow else "float64")
-        self.weight = weight
-        self._sq_norms = np.einsum("nd,nd->n", self.x, self.x)
-        # A second copy: products of few centers with it are twice as fast.
-        self._transposed = np.ascontiguousarray(self.x.T)
-
-    def with_arrivals(self, arrivals: Arrivals, centers: np.ndarray) -> Sample:
-        """Add a pass's arrivals: rows far from the centers, few as they may be, are in them.
-
-        A row is in the sample at the rate 1 / weight and among the arrivals at a rate
-        proportional to its squared distance to ``centers``; together it stands for the inverse
-        of the sum of both (the balance heuristic of Veach and Guibas, 1995).
-
-        Parameters
-        ----------
-        arrivals : Arrivals
-        centers : ndarray of shape (c, n_features), float64
-            Those the machines knew.
-        """
-        if not len(arrivals.times) or arrivals.potential <= 0:
-            return self
-        rate = len(arrivals.times) / arrivals.potential
-        usual = float(self.weight.mean())
-        nearest = self.nearest_sq_distances(centers).astype(np.float64)
-        own = 1.0 / (1.0 / self.weight + rate * nearest)
-        theirs = 1.0 / (1.0 / usual + rate * arrivals.sq_distances)
-        return Sample(
-            np.concatenate([self.x, arrivals.rows]),
-            np.concatenate([own, theirs]),
-        )
-
-    def sq_distances(self, centers: np.ndarray) -> np.ndarray:
-        """Squared distances to centers, shape (n_centers, n), at least 0."""
-        narrow = centers.astype(self.x.dtype)
-        sq = (-2.0 * narrow) @ self._transposed
-        sq += np.einsum("cd,cd->c", narrow, narrow)[:, None]
-        sq += self._sq_norms
-        return np.maximum(sq, 0.0, out=sq)
-
-    def nearest_sq_distances(self, centers: np.ndarray) -> np.ndarray:
-        """Squared distance of each row to the nearest of centers, shape (n,)."""
-        nearest = np.full(len(self.x), np.inf, dtype=self.x.dtype)
-        step = max(1, (16 << 20) // (4 * max(1, len(self.x))))
-        for start in range(0, len(centers), step):
-            found = self.sq_distances(centers[start : start + step]).min(axis=0)
-            np.minimum(nearest, found, out=nearest)
-        return nearest
-
-    def cost(self, centers: np.ndarray) -> float:
-        """Estimate of the inertia of centers over all rows."""
-        return float(self.nearest_sq_distances(centers).astype(np.float64) @ self.weight)
 
 
 def greedy_centers(
@@ -221,32 +149,3 @@ class _Pool:
         before = self._arrivals.sq_distances[self._alive]
         kept = fresh & (self._chances[self._alive] * before < self._now)
         self._alive, self._now = self._alive[kept], self._now[kept]
-
-
-def settle_on_sample(centers: np.ndarray, sample: Sample, steps: int) -> np.ndarray:
-    """Run Lloyd steps on the sample; centers with few rows in it stay where they are.
-
-    Parameters
-    ----------
-    centers : ndarray of shape (k, n_features), float64
-    sample : Sample
-    steps : int
-
-    Returns
-    -------
-    ndarray of shape (k, n_features), float64
-    """
-    block = Block(sample.x, sample.weight)
-    labels = np.empty(len(sample.x), dtype=np.int32)
-    for _ in range(steps):
-        Scorer(centers).nearest(block.x, labels)
-        sums = np.zeros(centers.shape)
-        add_cluster_sums(block, labels, sums)
-        weights = np.bincount(labels, weights=sample.weight, minlength=len(centers))
-        enough = np.bincount(labels, minlength=len(centers)) >= _MIN_ROWS
-        moved = centers.copy()
-        moved[enough] = sums[enough] / weights[enough, None]
-        if np.array_equal(moved, centers):
-            break
-        centers = moved
-    return centers

@@ -12,9 +12,10 @@ from localkmeans_spark.kernel.narrow import highest, is_narrow
 
 
 class Two(NamedTuple):
-    """Labels and the two highest scores of some rows; the scores in x's dtype."""
+    """Labels and scores of the two nearest centers of some rows; the scores in x's dtype."""
 
     labels: np.ndarray
+    second_labels: np.ndarray
     best: np.ndarray
     second: np.ndarray
 
@@ -78,8 +79,8 @@ class Scorer:
             at = starts + labels
             best = flat[at]
             flat[at] = -np.inf
-            second = flat[scores.argmax(axis=1) + starts]
-            yield some, Two(labels, best, second)
+            second_labels = scores.argmax(axis=1)
+            yield some, Two(labels, second_labels, best, flat[second_labels + starts])
 
     def _scores(self, x: np.ndarray, rows: np.ndarray | None) -> Iterator[tuple[slice, np.ndarray]]:
         transposed, half_sq_norms = self._as(x.dtype)
