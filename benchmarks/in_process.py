@@ -54,7 +54,11 @@ class InProcessMachines:
     def round(self, order: Order) -> aggregate.Exchange:
         """Run one round from one set of centers."""
         payload = machine_rounds.RoundOrder(
-            self.data.frame, [order.centers], [order.local_steps], [order.settled]
+            self.data.frame,
+            [order.centers],
+            [order.local_steps],
+            [order.settled],
+            [order.enough],
         )
         merged = None
         for item in self.machines:

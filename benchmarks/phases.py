@@ -122,7 +122,7 @@ def round_parts(blocks: Blocks, centers: np.ndarray, repeats: int) -> dict[str, 
     numbers = context.parallelize(range(n_tasks), n_tasks).mapPartitions(_drain_numbers)
 
     def order(local_steps: int) -> RoundOrder:
-        return RoundOrder(frame, [centers - frame.mean], [local_steps], [True])
+        return RoundOrder(frame, [centers - frame.mean], [local_steps], [True], [0.0])
 
     def run(worker: Any, local_steps: int, merge: Any = merge_rounds) -> float:
         return seconds(

@@ -72,6 +72,8 @@ class RoundSummary:
         Rows of the machine.
     first_seconds, later_seconds : ndarray of shape (m,), float64
         What its first local step took, and all later ones.
+    steps : ndarray of shape (m,), int64
+        Local steps it did.
     """
 
     sums: np.ndarray
@@ -85,6 +87,7 @@ class RoundSummary:
     n_points: np.ndarray
     first_seconds: np.ndarray
     later_seconds: np.ndarray
+    steps: np.ndarray
 
     @property
     def nbytes(self) -> int:
@@ -128,6 +131,8 @@ class Exchange:
         The inertia of ``centers`` is at most this: rows with the labels of the last local step.
     filled : ndarray of shape (k,), bool, or None
         False for the clusters without a row on any machine.
+    local_steps : int
+        Most that a machine did.
     """
 
     centers: np.ndarray
@@ -140,6 +145,7 @@ class Exchange:
     spread: float = 0.0
     bound: float = math.inf
     filled: np.ndarray | None = None
+    local_steps: int = 1
 
 
 def exchange(
@@ -187,6 +193,7 @@ def exchange(
         spread=spread,
         bound=scatter,
         filled=weights > 0,
+        local_steps=int(summary.steps.max()),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from localkmeans_spark.engine.aggregate import Exchange
 from localkmeans_spark.engine.record import RoundRecord
-from localkmeans_spark.engine.step_choice import FIRST_GUESS, RoundTimes, steps_that_pay
+from localkmeans_spark.engine.step_choice import RoundTimes, first_steps, steps_that_pay
 
 # A round that lowers the inertia by less than this share goes on with single steps.
 _SMALL_IMPROVEMENT = 0.000001
@@ -40,11 +40,14 @@ class Order(NamedTuple):
     local_steps : int
     settled : bool
         Whether Lloyd steps have led to these centers (see ``kernel.local_steps``).
+    enough : float
+        Machines stop before ``local_steps`` when a step gains less than this share of the inertia.
     """
 
     centers: np.ndarray
     local_steps: int
     settled: bool
+    enough: float = 0.0
 
 
 class Traffic(NamedTuple):
@@ -119,7 +122,8 @@ class LloydRun:
         self.converged = False
         self.rounds: list[RoundRecord] = []
         self._is_auto = local_steps == "auto"
-        self._local_steps = FIRST_GUESS if self._is_auto else int(local_steps)
+        first, self._enough = first_steps(settled)
+        self._local_steps = first if self._is_auto else int(local_steps)
         self._max_iter = max_iter
         self._tol = tol
         self._safeguard = safeguard
@@ -143,7 +147,8 @@ class LloydRun:
         if self.converged or remaining <= 0:
             return None
         settled = self._settled or self.n_iter > 0
-        return Order(self.centers, min(self._local_steps, remaining), settled)
+        enough = self._enough if self._is_auto and not self.rounds else 0.0
+        return Order(self.centers, min(self._local_steps, remaining), settled, enough)
 
     def absorb(self, order: Order, found: Exchange, traffic: Traffic) -> RoundRecord:
         """Take the result of a round; decide from where, and with how many steps, to go on.
@@ -153,6 +158,8 @@ class LloydRun:
         RoundRecord
         """
         iteration = self.n_iter
+        if order.enough:
+            order = order._replace(local_steps=found.local_steps)
         self.bound, note = None, ""
         if self._is_worse(found.inertia):
             note = "went back: the local steps before had raised the inertia"
@@ -164,7 +171,7 @@ class LloydRun:
         else:
             self._go_on(order, found)
             self.bound = found.bound
-            self._choose_steps(order.local_steps, traffic.times)
+            self._choose_steps(order, traffic.times)
             if self._reseed and found.filled is not None:
                 self.empty = np.flatnonzero(~found.filled)
         reverted = bool(note)
@@ -253,9 +260,11 @@ class LloydRun:
         """Whether a round's local steps led the machines to different places."""
         return self._safeguard and order.local_steps > 1 and found.disagreement > _DISAGREEMENT
 
-    def _choose_steps(self, done: int, times: RoundTimes) -> None:
-        if self._is_auto and 1 < self._local_steps <= done:  # a shorter last round says little
-            self._local_steps = steps_that_pay(times, done)
+    def _choose_steps(self, order: Order, times: RoundTimes) -> None:
+        if not self._is_auto or self._local_steps == 1:
+            return
+        if order.enough or order.local_steps >= self._local_steps:  # a short last round says little
+            self._local_steps = steps_that_pay(times)
 
     def _remember(self, inertia: float, centers: np.ndarray) -> None:
         if self._best is None or inertia < self._best.inertia:

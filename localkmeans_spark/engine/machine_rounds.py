@@ -24,24 +24,30 @@ class RoundOrder(NamedTuple):
     centers: list[np.ndarray]
     local_steps: list[int]
     settled: list[bool]
+    enough: list[float]
 
 
 def local_round(machine: Machine, order: RoundOrder) -> list[RoundSummary]:
     """Do the local steps of a round for every set of centers (Algorithm 1, Machine(i))."""
     return [
         _one_local_round(machine, order.frame, *one)
-        for one in zip(order.centers, order.local_steps, order.settled, strict=True)
+        for one in zip(order.centers, order.local_steps, order.settled, order.enough, strict=True)
     ]
 
 
 def _one_local_round(
-    machine: Machine, frame: Frame, centers: np.ndarray, local_steps: int, settled: bool
+    machine: Machine,
+    frame: Frame,
+    centers: np.ndarray,
+    local_steps: int,
+    settled: bool,
+    enough: float,
 ) -> RoundSummary:
     began = frame.to_machine(centers, machine)
     update = means_or_kept
     if machine.is_unit:
         began, update = unit_centers(began), directions_or_kept
-    phase = local_phase(machine.blocks, began, local_steps, machine.sum_sq, settled, update)
+    phase = local_phase(machine.blocks, began, local_steps, machine.sum_sq, settled, enough, update)
     filled = phase.weights > 0
     explained = np.einsum("kd,kd->k", phase.sums, phase.sums)[filled] / phase.weights[filled]
     moved = means_or_kept(phase.sums, phase.weights, began) - began
@@ -63,6 +69,7 @@ def _one_local_round(
         n_points=np.array([sum(len(block.x) for block in machine.blocks)]),
         first_seconds=np.array([phase.first_seconds]),
         later_seconds=np.array([phase.later_seconds]),
+        steps=np.array([phase.steps]),
     )
 
 

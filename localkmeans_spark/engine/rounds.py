@@ -73,6 +73,7 @@ class SparkMachines:
             centers,
             [order.local_steps for order in orders],
             [order.settled for order in orders],
+            [order.enough for order in orders],
         )
         nbytes = sum(array.nbytes for array in centers) * len(self.data.frame.sum_grids)
         summaries, n_tasks = self._blocks.run(
@@ -90,6 +91,7 @@ class SparkMachines:
                     times=RoundTimes(
                         first=float(s.first_seconds.sum()) / lanes,
                         later=float(s.later_seconds.sum()) / lanes,
+                        steps=float(s.steps.mean()),
                     ),
                 ),
             )

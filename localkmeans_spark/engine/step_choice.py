@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-# Local steps of the first round, before anything was measured: what the default is.
-FIRST_GUESS = 5
+# Local steps of a first round from rough centers, before anything was measured: the default's.
+_FIRST_GUESS = 5
+# From centers that Lloyd steps have led to already, the machines find out by themselves in the
+# first round: they stop when a step moves the centers by less than this share of the inertia. The
+# steps after it, each gaining less than the one before, then rarely add up to 0.1 %.
+_ENOUGH = 0.0001
 # At least 2, so that every round tells what a later step costs; more than 20 gain nothing anywhere
 # (the machines' own rows are fitted by then).
 _FEWEST, _MOST = 2, 20
@@ -26,14 +30,22 @@ class RoundTimes(NamedTuple):
         The first local step, which looks at every row.
     later : float
         All later steps.
+    steps : float
+        Local steps a machine did, in the mean.
     """
 
     outside: float = 0.0
     first: float = 0.0
     later: float = 0.0
+    steps: float = 1.0
 
 
-def steps_that_pay(times: RoundTimes, local_steps: int) -> int:
+def first_steps(settled: bool) -> tuple[int, float]:
+    """Return L of the first round, and the gain that is too little for another step."""
+    return (_MOST, _ENOUGH) if settled else (_FIRST_GUESS, 0.0)
+
+
+def steps_that_pay(times: RoundTimes) -> int:
     """Choose L for the next round.
 
     With rounds ~ 1 + s / L and seconds a round = a + L b, their product is least at
@@ -43,14 +55,14 @@ def steps_that_pay(times: RoundTimes, local_steps: int) -> int:
     ----------
     times : RoundTimes
         Of a round.
-    local_steps : int
-        It had, >= 2.
 
     Returns
     -------
-    int, from 2 to 20
+    int, from 2 to 20; 5 when no machine did a second step
     """
-    step = times.later / (local_steps - 1)
+    if times.steps <= 1:
+        return _FIRST_GUESS
+    step = times.later / (times.steps - 1)
     once = max(0.0, times.outside + times.first - step)
     if step * _MOST**2 <= _SPARED * once:
         return _MOST

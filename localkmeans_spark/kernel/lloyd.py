@@ -46,6 +46,9 @@ class LocalPhase:
         the round began with.
     first_seconds, later_seconds : float
         What the first step took, and all later ones.
+    steps : int
+        Steps done; fewer than asked for where a further one would have changed nothing, or too
+        little.
     """
 
     sums: np.ndarray
@@ -53,6 +56,7 @@ class LocalPhase:
     inertia: float
     first_seconds: float = 0.0
     later_seconds: float = 0.0
+    steps: int = 1
 
 
 def add_cluster_sums(block: Block, labels: np.ndarray, sums: np.ndarray) -> None:

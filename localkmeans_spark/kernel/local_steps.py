@@ -45,6 +45,7 @@ def local_phase(
     local_steps: int,
     sum_sq: float,
     settled: bool = False,
+    enough: float = 0.0,
     update: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = means_or_kept,
 ) -> LocalPhase:
     """Run the local steps of one round on one machine (Algorithm 1, Machine(i)).
@@ -64,6 +65,9 @@ def local_phase(
     settled : bool
         Whether the centers come from Lloyd steps already, so that most rows will stay where the
         first step puts them. Says when bounds begin to pay; changes no result.
+    enough : float, default 0
+        Stop after a step whose centers are that near to those it began with: the move, in squared
+        distances of the rows' weights, is less than this share of the inertia.
     update : callable (sums, weights, centers) -> centers
         ``means_or_kept``, or ``spherical.directions_or_kept`` for cosine distance.
 
@@ -82,14 +86,25 @@ def local_phase(
     else:
         assignment = _Assignment(blocks, centers, settled and local_steps > 1)
     inertia = inertia_from_sums(assignment.sums, assignment.weights, centers, sum_sq)
-    second = time.perf_counter()
-    for step in range(2, local_steps + 1):
+    second, steps = time.perf_counter(), 1
+    while steps < local_steps:
         moved = update(assignment.sums, assignment.weights, assignment.centers)
         if np.array_equal(moved, assignment.centers):
             break  # a local fixed point: every further step would repeat this one
-        assignment.step(moved, steps_left=local_steps - step)
+        if enough and _gain(assignment, moved) < enough * inertia:
+            break
+        steps += 1
+        assignment.step(moved, steps_left=local_steps - steps)
     ended = time.perf_counter()
-    return LocalPhase(assignment.sums, assignment.weights, inertia, second - began, ended - second)
+    return LocalPhase(
+        assignment.sums, assignment.weights, inertia, second - began, ended - second, steps
+    )
+
+
+def _gain(assignment: PlainSteps | _Assignment, moved: np.ndarray) -> float:
+    """Return by how much the inertia falls if the centers move and no row changes cluster."""
+    difference = moved - assignment.centers
+    return float(assignment.weights @ np.einsum("kd,kd->k", difference, difference))
 
 
 class _Assignment:

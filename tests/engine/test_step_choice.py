@@ -15,30 +15,35 @@ from localkmeans_spark.engine.step_choice import RoundTimes, steps_that_pay
     ("times", "expected"),
     [
         # sqrt(4 * (outside + first - step) / step), step = later / 4
-        (RoundTimes(0.0, 0.1, 0.4), 2),  # nothing to spare: the fewest
-        (RoundTimes(0.9, 0.1, 0.4), 6),
-        (RoundTimes(0.1, 0.4, 0.4), 4),  # cheap later steps pay
-        (RoundTimes(100.0, 0.1, 0.4), 20),  # a slow network: the most
-        (RoundTimes(0.1, 0.1, 0.0), 20),  # later steps for nothing
+        (RoundTimes(0.0, 0.1, 0.4, 5), 2),  # nothing to spare: the fewest
+        (RoundTimes(0.9, 0.1, 0.4, 5), 6),
+        (RoundTimes(0.9, 0.1, 0.15, 2.5), 6),  # some machines did fewer steps
+        (RoundTimes(0.1, 0.4, 0.4, 5), 4),  # cheap later steps pay
+        (RoundTimes(100.0, 0.1, 0.4, 5), 20),  # a slow network: the most
+        (RoundTimes(0.1, 0.1, 0.0, 5), 20),  # later steps for nothing
+        (RoundTimes(0.1, 0.1, 0.0, 1), 5),  # no machine did a second step
     ],
 )
 def test_by_hand(times, expected):
-    assert steps_that_pay(times, local_steps=5) == expected
+    assert steps_that_pay(times) == expected
 
 
 def test_more_outside_never_means_fewer_steps():
-    chosen = [steps_that_pay(RoundTimes(s, 0.1, 0.4), 5) for s in np.linspace(0, 20, 50)]
+    chosen = [steps_that_pay(RoundTimes(s, 0.1, 0.4, 5)) for s in np.linspace(0, 20, 50)]
     assert chosen == sorted(chosen)
 
 
-def _run():
+def _run(settled=False, max_iter=100):
     return LloydRun(
-        np.zeros((1, 1)), local_steps="auto", max_iter=100, tol=0.0, safeguard=True, sum_sq=1.0
+        np.zeros((1, 1)), local_steps="auto", max_iter=max_iter, tol=0.0, safeguard=True,
+        sum_sq=1.0, settled=settled,
+    )  # fmt: skip
+
+
+def _found(inertia, disagreement=0.0, local_steps=1):
+    return Exchange(
+        np.full((1, 1), inertia), inertia, 1.0, 0.0, 0.0, disagreement, 0, local_steps=local_steps
     )
-
-
-def _found(inertia, disagreement=0.0):
-    return Exchange(np.full((1, 1), inertia), inertia, 1.0, 0.0, 0.0, disagreement, 0)
 
 
 def test_every_round_chooses_anew():
@@ -46,15 +51,37 @@ def test_every_round_chooses_anew():
     assert run.next_order().local_steps == 5
     for inertia, outside, expected in ((100.0, 0.9, 6), (90.0, 3.9, 12), (80.0, 0.0, 2)):
         order = run.next_order()
-        times = RoundTimes(outside, 0.1, 0.1 * (order.local_steps - 1))
+        assert not order.enough
+        times = RoundTimes(outside, 0.1, 0.1 * (order.local_steps - 1), order.local_steps)
         run.absorb(order, _found(inertia), Traffic(0, 0, 1.0, times))
         assert run.next_order().local_steps == expected
 
 
-def test_the_safeguard_has_the_last_word():
-    run = _run()
-    slow = Traffic(0, 0, 1.0, RoundTimes(100.0, 0.1, 0.4))
-    run.absorb(run.next_order(), _found(100.0, disagreement=0.9), slow)
+def test_from_settled_centers_the_machines_find_the_steps_of_the_first_round():
+    run = _run(settled=True)
+    order = run.next_order()
+    assert order.local_steps == 20 and order.enough > 0
+    times = RoundTimes(0.9, 0.1, 0.2, 3)
+    record = run.absorb(order, _found(100.0, local_steps=3), Traffic(0, 0, 1.0, times))
+    assert record.local_steps == run.n_iter == 3
+    order = run.next_order()
+    assert order.local_steps == 6 and not order.enough
+
+
+@pytest.mark.parametrize("max_iter", [1, 7])
+def test_the_first_round_has_no_more_steps_than_iterations(max_iter):
+    run = _run(settled=True, max_iter=max_iter)
+    order = run.next_order()
+    assert order.local_steps == max_iter
+    run.absorb(order, _found(100.0, local_steps=max_iter), Traffic(0, 0, 1.0))
+    assert run.n_iter == max_iter and run.next_order() is None
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_the_safeguard_has_the_last_word(settled):
+    run = _run(settled)
+    slow = Traffic(0, 0, 1.0, RoundTimes(100.0, 0.1, 0.4, 5))
+    run.absorb(run.next_order(), _found(100.0, disagreement=0.9, local_steps=5), slow)
     for inertia in (100.0, 90.0):
         order = run.next_order()
         assert order.local_steps == 1
@@ -68,6 +95,9 @@ def test_a_fit_says_what_it_chose(spark):
     model = LocalKMeans(k=5, seed=1, localSteps="auto", maxIter=30).fit(df)
     record = model.summary.record
     assert record.local_steps == "auto"
-    assert record.rounds[0].local_steps == 5
+    assert 1 <= record.rounds[0].local_steps <= 20
+    assert sum(row.local_steps for row in record.rounds if not row.reverted) == record.n_iter == 30
+    random = LocalKMeans(k=5, seed=1, localSteps="auto", initMode="random").fit(df)
+    assert random.summary.record.rounds[0].local_steps == 5
     fixed = LocalKMeans(k=5, seed=1, localSteps=1, maxIter=30).fit(df)
     assert record.inertia < 1.05 * fixed.summary.trainingCost

@@ -140,3 +140,29 @@ def test_two_tight_pairs_far_from_zero(offset, dtype):
     labels, sq = assign_rows(x, centers, np.array([offset]), dtype)
     np.testing.assert_array_equal(labels, [0, 0, 1, 1])
     np.testing.assert_array_equal(sq, 0.125**2)
+
+
+@pytest.mark.parametrize("k", [3, 60])
+def test_stopping_when_a_step_gains_little(k):
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(2000, 40))
+    centers = x[:k].copy()
+
+    def phase(local_steps, enough=0.0):
+        return local_phase(blocks_of(x), centers, local_steps, sum_sq(x), enough=enough)
+
+    assert phase(9).steps == 9
+    assert phase(9, enough=1.0).steps == 1
+    counts = [phase(200, enough).steps for enough in (0.1, 0.01, 0.001, 0.0001)]
+    assert counts == sorted(counts) and counts[-1] < 200
+    for enough, count in zip((0.1, 0.01, 0.001, 0.0001), counts, strict=True):
+        np.testing.assert_array_equal(phase(200, enough).sums, phase(count).sums)
+    # By hand: the move after the last step is too small, the one before was not.
+    before, last = phase(counts[-1] - 1), phase(counts[-1])
+    limit = 0.0001 * last.inertia
+
+    def gain(one, other):
+        began, ended = (item.sums / item.weights[:, None] for item in (one, other))
+        return one.weights @ ((ended - began) ** 2).sum(axis=1)
+
+    assert gain(last, before) < limit <= gain(before, phase(counts[-1] - 2))
