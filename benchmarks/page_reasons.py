@@ -161,9 +161,8 @@ def _why_auto(results: Results) -> str:
     ratios = sorted(auto_by_best(results.steps))
     return (
         f"**auto**: by size and latency {', '.join(f'{ratio:.2f}' for ratio in ratios)} of the "
-        "best fixed L, which is known only afterwards. The first round has L = 5, before anything "
-        "was measured: four steps too many where one is enough, and an exchange too many where a "
-        "single round of ten or twenty steps would have been."
+        "best fixed L, which is known only afterwards. The machines stop the first round by "
+        "themselves, when a step gains little: where one step is enough, the second tells so."
     )
 
 

@@ -99,6 +99,8 @@ class Contest:
             reseed=self.config.empty_clusters == "reseed",
             # These seeds were settled on a sample.
             settled=self.config.init_mode == "k-means++",
+            # Centers that a user has are mostly those of an earlier fit.
+            near=self.config.init_mode in ("k-means++", "given"),
         )
 
     @property

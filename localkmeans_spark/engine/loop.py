@@ -91,6 +91,9 @@ class LloydRun:
         Sum of ``w * ||x - mean||**2``: the scale of rounding errors in the inertia.
     settled : bool, default False
         Whether Lloyd steps led to the initial centers already.
+    near : bool, default False
+        Whether the initial centers are likely to be near a result: with "auto", the machines find
+        out by themselves how many steps the first round is to have.
     reseed : bool, default False
         Ask for new centers for clusters without a row on any machine (``empty``, ``place``).
 
@@ -116,13 +119,14 @@ class LloydRun:
         sum_sq: float,
         reseed: bool = False,
         settled: bool = False,
+        near: bool = False,
     ) -> None:
         self.centers = centers
         self.n_iter = 0
         self.converged = False
         self.rounds: list[RoundRecord] = []
         self._is_auto = local_steps == "auto"
-        first, self._enough = first_steps(settled)
+        first, self._enough = first_steps(near)
         self._local_steps = first if self._is_auto else int(local_steps)
         self._max_iter = max_iter
         self._tol = tol
@@ -146,8 +150,8 @@ class LloydRun:
         remaining = self._max_iter - self.n_iter
         if self.converged or remaining <= 0:
             return None
-        settled = self._settled or self.n_iter > 0
         enough = self._enough if self._is_auto and not self.rounds else 0.0
+        settled = self._settled or enough > 0 or self.n_iter > 0
         return Order(self.centers, min(self._local_steps, remaining), settled, enough)
 
     def absorb(self, order: Order, found: Exchange, traffic: Traffic) -> RoundRecord:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 # Local steps of a first round from rough centers, before anything was measured: the default's.
 _FIRST_GUESS = 5
-# From centers that Lloyd steps have led to already, the machines find out by themselves in the
-# first round: they stop when a step moves the centers by less than this share of the inertia. The
-# steps after it, each gaining less than the one before, then rarely add up to 0.1 %.
-_ENOUGH = 0.0001
+# From centers near a result, the machines find out by themselves in the first round: they stop when
+# a step moves the centers by less than this share of the inertia. Three times as much is too early:
+# where clusters overlap, such steps go on for long, or grow again (docs/BENCHMARKS.md).
+_ENOUGH = 0.00003
 # At least 2, so that every round tells what a later step costs; more than 20 gain nothing anywhere
 # (the machines' own rows are fitted by then).
 _FEWEST, _MOST = 2, 20
@@ -40,9 +40,9 @@ class RoundTimes(NamedTuple):
     steps: float = 1.0
 
 
-def first_steps(settled: bool) -> tuple[int, float]:
+def first_steps(near: bool) -> tuple[int, float]:
     """Return L of the first round, and the gain that is too little for another step."""
-    return (_MOST, _ENOUGH) if settled else (_FIRST_GUESS, 0.0)
+    return (_MOST, _ENOUGH) if near else (_FIRST_GUESS, 0.0)
 
 
 def steps_that_pay(times: RoundTimes) -> int:
