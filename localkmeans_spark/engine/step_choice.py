@@ -8,8 +8,8 @@ from typing import NamedTuple
 # Local steps of a first round from rough centers, before anything was measured: the default's.
 _FIRST_GUESS = 5
 # From centers near a result, the machines find out by themselves in the first round: they stop when
-# a step moves the centers by less than this share of the inertia. Three times as much is too early:
-# where clusters overlap, such steps go on for long, or grow again (docs/BENCHMARKS.md).
+# a step moves the centers by less than this share of the inertia. Much more would be too early: where
+# clusters overlap, a step that gains little is often followed by some that gain more.
 _ENOUGH = 0.00003
 # At least 2, so that every round tells what a later step costs; more than 20 gain nothing anywhere
 # (the machines' own rows are fitted by then).
