@@ -39,6 +39,8 @@ class DataSummary:
         Sum of ``w * ||x - mean||**2``.
     resolution : ndarray of shape (n_features,), float64
         Distance below which two values of a column may differ by rounding alone.
+    dtype : str
+        What the machines keep their rows in.
     """
 
     statistics: list[Statistics]
@@ -50,6 +52,7 @@ class DataSummary:
     origin: np.ndarray | None
     sum_sq: float
     resolution: np.ndarray
+    dtype: str
 
 
 def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
@@ -93,6 +96,7 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
         origin=found[0].origin.copy() if shared else None,
         sum_sq=max(0.0, float(sum_sq)),
         resolution=4.0 * float(np.finfo(config.data.dtype).eps) * bound,
+        dtype=config.data.dtype,
     )
 
 

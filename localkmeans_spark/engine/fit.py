@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Sequence
 
@@ -19,14 +18,12 @@ from localkmeans_spark.engine.contest import Contest, restart_seeds
 from localkmeans_spark.engine.data_summary import DataSummary
 from localkmeans_spark.engine.questions import AskAssignment
 from localkmeans_spark.engine.record import FitRecord, FitResult
+from localkmeans_spark.engine.rounding import rounding_warnings
 from localkmeans_spark.engine.rounds import SparkMachines
 from localkmeans_spark.engine.together import run_to_the_end, seed_all
 from localkmeans_spark.engine.worker_errors import told_plainly
 
 logger = logging.getLogger("localkmeans_spark")
-
-# A fit warns when rounding of the rows is more than a tenth of their squared distances.
-_LOST_SHARE = 10.0
 
 
 def fit(df: DataFrame, config: FitConfig) -> FitResult:
@@ -151,28 +148,9 @@ def _record(
         bytes_exchanged=sum(row.bytes_down + row.bytes_up for row in everyone),
         seconds=dict(clock.seconds),
         rounds=list(run.rounds),
-        warnings=[*contest.warnings, *_rounding(data, config, inertia)],
+        warnings=[*contest.warnings, *rounding_warnings(data, config, centers, assignment)],
         restarts=contest.records(winner),
         empty_clusters=config.empty_clusters,
         resumed_round=contest.resumed_round,
         distance_measure=config.data.distance_measure,
     )
-
-
-def _rounding(data: DataSummary, config: FitConfig, inertia: float) -> list[str]:
-    """Warn if rows are kept with too few digits for the distances that were found."""
-    if config.data.distance_measure == "cosine":  # rows of length 1
-        return []
-    # Rows are off by up to half of their last digit, which is a quarter of the resolution; a
-    # twelfth of the square is the mean if all errors are alike likely.
-    lost = float(((data.resolution / 4.0) ** 2).sum()) / 12.0
-    mean_sq = inertia / data.sum_weights
-    # Far less than rounding: every row is its own center.
-    if not 1e-6 * lost < mean_sq < _LOST_SHARE * lost:
-        return []
-    fix = " Set dtype='float64'." if config.data.dtype == "float32" else ""
-    return [
-        f"{config.owner}: rows kept as {config.data.dtype} are off by about {math.sqrt(lost):.2g}, "
-        f"and their distances from the centers are {math.sqrt(mean_sq):.2g} (root mean squares): "
-        f"centers and cost are rough.{fix}"
-    ]

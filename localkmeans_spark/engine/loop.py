@@ -126,7 +126,8 @@ class LloydRun:
         self.converged = False
         self.rounds: list[RoundRecord] = []
         self._is_auto = local_steps == "auto"
-        first, self._enough = first_steps(near)
+        # Clusters without rows wait for the first exchange.
+        first, self._enough = first_steps(near and not reseed, max_iter)
         self._local_steps = first if self._is_auto else int(local_steps)
         self._max_iter = max_iter
         self._tol = tol
@@ -161,8 +162,8 @@ class LloydRun:
         -------
         RoundRecord
         """
-        iteration = self.n_iter
-        if order.enough:
+        iteration, asked = self.n_iter, order.local_steps
+        if self._is_auto:  # steps that machines had no use for do not count
             order = order._replace(local_steps=found.local_steps)
         self.bound, note = None, ""
         if self._is_worse(found.inertia):
@@ -175,7 +176,7 @@ class LloydRun:
         else:
             self._go_on(order, found)
             self.bound = found.bound
-            self._choose_steps(order, traffic.times)
+            self._choose_steps(asked, traffic.times)
             if self._reseed and found.filled is not None:
                 self.empty = np.flatnonzero(~found.filled)
         reverted = bool(note)
@@ -264,10 +265,9 @@ class LloydRun:
         """Whether a round's local steps led the machines to different places."""
         return self._safeguard and order.local_steps > 1 and found.disagreement > _DISAGREEMENT
 
-    def _choose_steps(self, order: Order, times: RoundTimes) -> None:
-        if not self._is_auto or self._local_steps == 1:
-            return
-        if order.enough or order.local_steps >= self._local_steps:  # a short last round says little
+    def _choose_steps(self, asked: int, times: RoundTimes) -> None:
+        # A shorter last round says little.
+        if self._is_auto and 1 < self._local_steps <= asked:
             self._local_steps = steps_that_pay(times)
 
     def _remember(self, inertia: float, centers: np.ndarray) -> None:

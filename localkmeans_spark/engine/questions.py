@@ -116,7 +116,8 @@ class AskSample(NamedTuple):
         sizes = {item.machine: max(1, round(share * item.sum_weights)) for item in data.statistics}
         order = machine_draws.SampleOrder(data.frame, sizes, self.seed, self.number)
         nbytes = 8 * self.size * data.n_features // max(1, len(data.statistics))
-        return Job(machine_draws.sample, order, concatenate, _as_sample, nbytes, "drawing a sample")
+        finish = partial(_as_sample, dtype=data.dtype)
+        return Job(machine_draws.sample, order, concatenate, finish, nbytes, "drawing a sample")
 
 
 class AskWeights(NamedTuple):
@@ -258,11 +259,12 @@ def _by_machine(found: list[machine_draws.OneRow]) -> list[machine_draws.OneRow]
     return sorted(found, key=lambda item: item.machine)
 
 
-def _as_sample(found: list[machine_draws.SampledRows]) -> Sample:
+def _as_sample(found: list[machine_draws.SampledRows], dtype: str) -> Sample:
     found = sorted(found, key=lambda item: item.machine)
     return Sample(
         np.concatenate([item.rows for item in found]),
         np.concatenate([item.weights for item in found]),
+        dtype,
     )
 
 

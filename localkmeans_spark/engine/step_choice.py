@@ -8,8 +8,8 @@ from typing import NamedTuple
 # Local steps of a first round from rough centers, before anything was measured: the default's.
 _FIRST_GUESS = 5
 # From centers near a result, the machines find out by themselves in the first round: they stop when
-# a step moves the centers by less than this share of the inertia. Much more would be too early: where
-# clusters overlap, a step that gains little is often followed by some that gain more.
+# a step moves the centers by less than this share of the inertia. Much more would be too early:
+# where clusters overlap, a step that gains little is often followed by some that gain more.
 _ENOUGH = 0.00003
 # At least 2, so that every round tells what a later step costs; more than 20 gain nothing anywhere
 # (the machines' own rows are fitted by then).
@@ -40,9 +40,14 @@ class RoundTimes(NamedTuple):
     steps: float = 1.0
 
 
-def first_steps(near: bool) -> tuple[int, float]:
-    """Return L of the first round, and the gain that is too little for another step."""
-    return (_MOST, _ENOUGH) if near else (_FIRST_GUESS, 0.0)
+def first_steps(near: bool, max_iter: int) -> tuple[int, float]:
+    """Return L of the first round, and the gain that is too little for another step.
+
+    Half of the iterations are left for rounds that begin where all machines' rows lead.
+    """
+    if near:
+        return max(1, min(_MOST, max_iter // 2)), _ENOUGH
+    return _FIRST_GUESS, 0.0
 
 
 def steps_that_pay(times: RoundTimes) -> int:

@@ -22,13 +22,14 @@ class Sample:
     x : ndarray of shape (n, n_features), float
     weight : ndarray of shape (n,), float64
         How much weight of all rows each one stands for.
+    dtype : str, default "float32"
+        What costs are computed in; float64 also where squares leave the range of float32.
     """
 
-    def __init__(self, x: np.ndarray, weight: np.ndarray) -> None:
-        # Single precision is enough to compare costs, as long as squares stay inside its range.
+    def __init__(self, x: np.ndarray, weight: np.ndarray, dtype: str = "float32") -> None:
         scale = float(np.abs(x).max(initial=0.0))
         narrow = scale == 0 or _SMALLEST < scale < _LARGEST
-        self.x: np.ndarray = np.ascontiguousarray(x, dtype="float32" if narrow else "float64")
+        self.x: np.ndarray = np.ascontiguousarray(x, dtype=dtype if narrow else "float64")
         self.weight = weight
         # The rates at which a row is drawn: by the first draws, then by distance to centers.
         self._uniform_rate = 1.0 / float(weight.mean())
@@ -56,11 +57,12 @@ class Sample:
         nearest = self.nearest_sq_distances(centers).astype(np.float64)
         own = 1.0 / self.weight + rate * nearest
         theirs = self._uniform_rate + rate * arrivals.sq_distances
-        alone = Sample(arrivals.rows, theirs)
+        alone = Sample(arrivals.rows, theirs, str(self.x.dtype))
         for earlier, earlier_rate in self._passes:
-            theirs = theirs + earlier_rate * alone.nearest_sq_distances(earlier)
+            sq_distances = alone.nearest_sq_distances(earlier).astype(np.float64)
+            theirs = theirs + earlier_rate * sq_distances
         rates = np.concatenate([own, theirs])
-        found = Sample(np.concatenate([self.x, alone.x]), 1.0 / rates)
+        found = Sample(np.concatenate([self.x, alone.x]), 1.0 / rates, str(self.x.dtype))
         found._uniform_rate = self._uniform_rate
         found._passes = [*self._passes, (centers, rate)]
         return found

@@ -16,9 +16,9 @@ from localkmeans_spark.kernel.sample import Sample, settle_on_sample
 # Rows drawn at a time: products with a few rows take hardly less time. And how many of them compete
 # to be the new center of an exchange.
 _AT_ONCE, _COMPETING = 32, 8
-# An exchange must lower the sample's cost by this share, and by more than float32's rounding of
-# the rows' squared norms makes up.
-_LEAST_GAIN, _ROUNDING = 1e-5, 1e-6
+# An exchange must lower the sample's cost by this share, and by more than rounding of the rows'
+# squared norms makes up (in units of the dtype's resolution).
+_LEAST_GAIN, _ROUNDING = 1e-5, 8.0
 
 
 def improve_on_sample(
@@ -76,7 +76,8 @@ class _Exchange:
         self.count = 0
         self._sample = sample
         self._weight = sample.weight / sample.weight.max()
-        self._noise = _ROUNDING * float(self._weight @ sample.sq_norms)
+        resolution = _ROUNDING * float(np.finfo(sample.x.dtype).eps)
+        self._noise = resolution * float(self._weight @ sample.sq_norms)
         n = len(sample.x)
         self._labels = np.empty((2, n), dtype=np.int64)
         self._sq = np.empty((2, n), dtype=sample.x.dtype)

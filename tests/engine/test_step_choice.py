@@ -53,7 +53,8 @@ def test_every_round_chooses_anew():
         order = run.next_order()
         assert not order.enough
         times = RoundTimes(outside, 0.1, 0.1 * (order.local_steps - 1), order.local_steps)
-        run.absorb(order, _found(inertia), Traffic(0, 0, 1.0, times))
+        found = _found(inertia, local_steps=order.local_steps)
+        run.absorb(order, found, Traffic(0, 0, 1.0, times))
         assert run.next_order().local_steps == expected
 
 
@@ -68,13 +69,31 @@ def test_near_a_result_the_machines_find_the_steps_of_the_first_round():
     assert order.local_steps == 6 and not order.enough
 
 
-@pytest.mark.parametrize("max_iter", [1, 7])
-def test_the_first_round_has_no_more_steps_than_iterations(max_iter):
-    run = _run(near=True, max_iter=max_iter)
-    order = run.next_order()
-    assert order.local_steps == max_iter
-    run.absorb(order, _found(100.0, local_steps=max_iter), Traffic(0, 0, 1.0))
-    assert run.n_iter == max_iter and run.next_order() is None
+@pytest.mark.parametrize(("max_iter", "expected"), [(1, 1), (3, 1), (7, 3), (20, 10), (50, 20)])
+def test_the_first_round_leaves_half_of_the_iterations(max_iter, expected):
+    assert _run(near=True, max_iter=max_iter).next_order().local_steps == expected
+
+
+def test_clusters_without_rows_wait_for_the_first_exchange():
+    run = LloydRun(
+        np.zeros((1, 1)), local_steps="auto", max_iter=40, tol=0.0, safeguard=True, sum_sq=1.0,
+        near=True, reseed=True,
+    )  # fmt: skip
+    assert run.next_order().local_steps == 5
+
+
+def test_steps_that_no_machine_did_do_not_count():
+    run = _run()
+    times = RoundTimes(1.0, 0.1, 0.1, 2)
+    record = run.absorb(run.next_order(), _found(100.0, local_steps=2), Traffic(0, 0, 1.0, times))
+    assert record.local_steps == run.n_iter == 2
+
+
+def test_one_cluster_has_converged_when_its_mean_stands_still(spark):
+    rows = [(row,) for row in np.random.default_rng(1).normal(size=(600, 2)).tolist()]
+    df = spark.createDataFrame(rows, "features array<double>").repartition(3)
+    record = LocalKMeans(k=1, seed=1, localSteps="auto", tol=0.0).fit(df).summary.record
+    assert record.converged and record.n_iter <= 5
 
 
 @pytest.mark.parametrize("near", [False, True])

@@ -1,5 +1,7 @@
 """The driver's sample: what stands for all rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,23 @@ def test_arrivals_of_two_passes_stand_for_all_rows():
     # Four standard errors: one false alarm in 16,000.
     assert abs(np.mean(found) - cost(x, others)) < 4 * error
     assert error < 0.02 * cost(x, others)
+
+
+@pytest.mark.parametrize("factor", [2.0**-800, 2.0**800])
+def test_all_weights_times_a_constant(factor):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(500, 3))
+    passes = x[:1], x[:4]
+    drawn = [arrivals_of(x, centers, 100, rng) for centers in passes]
+
+    def cost_with(unit):
+        sample = Sample(x[:100], np.full(100, 5.0 * unit))
+        for centers, found in zip(passes, drawn, strict=True):
+            heavier = replace(found, potential=found.potential * unit)
+            sample = sample.with_arrivals(heavier, centers)
+        return sample.cost(x[10:15])
+
+    assert cost_with(factor) == factor * cost_with(1.0)
 
 
 def test_settling_by_hand():
