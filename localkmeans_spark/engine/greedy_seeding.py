@@ -80,7 +80,7 @@ def draw_greedily(
         with threadpool_limits(limits=1, user_api="blas"):
             joined = sample.with_arrivals(found, centers)
             # Rows far away that led to the first centers still count when the last are chosen.
-            if joined.x.nbytes <= _CANDIDATE_BYTES:
+            if 4 * joined.x.size <= _CANDIDATE_BYTES:
                 sample = joined
             choice = _Choice(found, centers, k, joined, data, (seed, passes))
             centers, remaining = choice.make(is_thorough)
