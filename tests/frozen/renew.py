@@ -11,7 +11,7 @@ if __name__ == "__main__":
         "frozen fits", master="local[2]", conf={"spark.ui.enabled": "false"}
     ) as spark:
         results = {name: result_of(spark, name) for name in FITS}
-    lines = ",\n".join(
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(it)}" for name, it in results.items())
         f"{json.dumps(name)}: {json.dumps(found)}" for name, found in results.items()
     )
     FILE.write_text(f'{{"arithmetic": {json.dumps(arithmetic())},\n"fits": {{\n{lines}\n}}}}\n')
