@@ -12,6 +12,4 @@ if __name__ == "__main__":
     ) as spark:
         results = {name: result_of(spark, name) for name in FITS}
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(it)}" for name, it in results.items())
-        f"{json.dumps(name)}: {json.dumps(found)}" for name, found in results.items()
-    )
     FILE.write_text(f'{{"arithmetic": {json.dumps(arithmetic())},\n"fits": {{\n{lines}\n}}}}\n')
