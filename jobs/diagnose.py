@@ -30,8 +30,8 @@ from jobs.predict import with_features
 from jobs.session import open_session, user_errors
 from jobs.tables import json_line
 from localkmeans_spark import LocalKMeansModel
+from localkmeans_spark.diagnosis import Diagnosis, diagnose
 from localkmeans_spark.errors import Fact, count_of, invalid
-from localkmeans_spark.paper.diagnosis import Diagnosis, diagnose
 
 OWNER = "diagnose"
 _MOST_LABELS = 1_000

@@ -1,4 +1,10 @@
-"""How well a clustering agrees with known labels: confusion counts and misclustering."""
+"""How good a clustering and its partitions are: misclustering, center errors, balance, SNR.
+
+The quantities of Section 1.1 of the LocalKMeans paper, for anybody's data. Counts are confusion
+counts: ``counts[..., h, k]`` rows have known label h and are in cluster k. A leading axis of
+partitions (the paper's machines i) is allowed where a quantity has a version for each of them.
+What the theorems make of these numbers is in :mod:`localkmeans_spark.theory`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +18,13 @@ from pyspark.sql import functions as F
 from scipy.optimize import linear_sum_assignment
 
 from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.real_numbers import (
+    check_centers,
+    check_counts,
+    check_number,
+    check_wholes,
+    wrong_array,
+)
 
 MAX_LABELS = 10_000
 """More distinct labels than this are taken for a mistake (an id column, a measurement)."""
@@ -100,8 +113,26 @@ def best_matching(counts: np.ndarray) -> dict[int, int]:
     return {int(column): int(row) for row, column in zip(rows, columns, strict=True)}
 
 
+def matching(counts: np.ndarray) -> np.ndarray:
+    """Return the cluster that stands for each label: :func:`best_matching` as an array.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (..., K, K), int
+        As many labels as clusters. Leading axes are added up: all partitions share one matching.
+
+    Returns
+    -------
+    ndarray of shape (K,), int64
+        ``matching(counts)[h]`` is the cluster of label h.
+    """
+    total = _square("matching", counts)
+    pairs = best_matching(total.reshape(-1, *total.shape[-2:]).sum(axis=0))
+    return np.array(sorted(pairs, key=pairs.__getitem__), dtype=np.int64)
+
+
 def misclustering(counts: np.ndarray) -> float:
-    """Return the share of rows whose cluster differs from their label.
+    """Return A, the share of rows whose cluster differs from their label.
 
     Clusters are matched with labels by the best one-to-one assignment (Hungarian method), as
     in the paper: labels are only defined up to a permutation. Rows in a cluster without a
@@ -128,6 +159,210 @@ def misclustering(counts: np.ndarray) -> float:
         return float("nan")
     n_agree = sum(int(counts[row, column]) for column, row in best_matching(counts).items())
     return (n_all - n_agree) / n_all
+
+
+def partition_misclustering(counts: np.ndarray) -> np.ndarray:
+    """Return A_i, each partition's share of misclustered rows under one matching for all.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (m, K, K), int
+
+    Returns
+    -------
+    ndarray of shape (m,), float64
+        NaN for a partition without rows. Weighted by rows, their mean is A.
+    """
+    agreeing = _aligned("partition_misclustering", counts).diagonal(axis1=-2, axis2=-1).sum(axis=-1)
+    total = counts.sum(axis=(-2, -1))
+    return np.where(total > 0, 1.0 - agreeing / np.maximum(total, 1), np.nan)
+
+
+def clusterwise_error(counts: np.ndarray) -> np.ndarray:
+    """Return G, the worst cluster's share of false rows or of lost rows (G_i for partitions).
+
+    ``G = max_k max(sum_{h != k} nu_hk / nu_k, sum_{h != k} nu_kh / nu*_k)``, where ``nu_hk`` rows
+    of true cluster h are labelled k. A cluster without rows, or a true cluster without rows, has
+    no false ones in that term. A <= G.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (K, K) or (m, K, K), int
+        Clusters are matched with labels over all partitions together.
+
+    Returns
+    -------
+    ndarray of shape () or (m,), float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(float(clusterwise_error(np.array([[8, 2], [0, 10]]))), 2)  # 2 of 10 lost
+    0.2
+    """
+    counts = _aligned("clusterwise_error", counts)
+    right = counts.diagonal(axis1=-2, axis2=-1)
+    labelled, true = counts.sum(axis=-2), counts.sum(axis=-1)
+    false = np.where(labelled > 0, 1.0 - right / np.maximum(labelled, 1), 0.0)
+    lost = np.where(true > 0, 1.0 - right / np.maximum(true, 1), 0.0)
+    return np.maximum(false, lost).max(axis=-1)
+
+
+def separation(centers: np.ndarray) -> tuple[float, float]:
+    """Return Gamma, the smallest distance of two centers, and lambda, the largest over Gamma.
+
+    ``Gamma = min_{k != h} ||theta_k - theta_h||``,
+    ``lambda = max_{k != h} ||theta_k - theta_h|| / Gamma``.
+
+    Raises
+    ------
+    InvalidInputError
+        Unless there are at least 2 centers, all different.
+
+    Examples
+    --------
+    >>> separation([[0, 0], [3, 4], [0, 10]])
+    (5.0, 2.0)
+    """
+    centers = check_centers("separation", "centers", centers)
+    if len(centers) < 2:
+        raise invalid("separation", "centers", "at least 2", len(centers), "Give more centers.")
+    # Row by row: all differences at once would hold k * k * d numbers.
+    pairs = (
+        sq_distances_between(centers[i + 1 :], centers[i : i + 1]) for i in range(len(centers))
+    )
+    sq = np.concatenate([each.ravel() for each in pairs])
+    if not sq.min() > 0:
+        raise invalid(
+            "separation", "centers", "different from each other", Fact("two that are equal"),
+            "Take them for one cluster.",
+        )  # fmt: skip
+    return math.sqrt(sq.min()), math.sqrt(sq.max()) / math.sqrt(sq.min())
+
+
+def sq_distances_between(centers: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Return squared distances by differences, shape (..., K, H).
+
+    Parameters
+    ----------
+    centers : ndarray of shape (..., K, d)
+    truth : ndarray of shape (H, d)
+    """
+    difference = centers[..., :, None, :] - truth
+    return np.einsum("...d,...d->...", difference, difference)
+
+
+def center_error(sq_distances: np.ndarray, matched: np.ndarray, gamma: float) -> np.ndarray:
+    """Return Lambda, the largest distance of a center to its true one over Gamma.
+
+    ``Lambda = max_k ||theta^_k - theta_k|| / Gamma``; Lambda_i from a partition's own centers.
+
+    Parameters
+    ----------
+    sq_distances : ndarray of shape (..., K, K), float64
+        ``sq_distances_between(centers, truth)``.
+    matched : ndarray of shape (K,), int
+        Center of each true center, such as :func:`matching` gives.
+    gamma : float
+
+    Returns
+    -------
+    ndarray of shape (...,), float64
+    """
+    own = sq_distances[..., matched, np.arange(len(matched))]
+    return np.sqrt(own.max(axis=-1)) / gamma
+
+
+def virtual_iterate(
+    local: np.ndarray, sizes: np.ndarray, before: np.ndarray, by_size: bool = True
+) -> np.ndarray:
+    """Return theta^, what an exchange of the partitions' centers would give now.
+
+    Parameters
+    ----------
+    local : ndarray of shape (m, K, d)
+    sizes : ndarray of shape (m, K)
+        Rows of each cluster on each partition.
+    before : ndarray of shape (K, d)
+        Kept by clusters that are empty everywhere.
+    by_size : bool
+        The mean weighted by sizes, as Algorithm 1 takes it; False gives the plain mean over
+        partitions of Section 1.1.
+    """
+    if not by_size:
+        return local.mean(axis=0)
+    total = sizes.sum(axis=0)
+    mean = np.einsum("mk,mkd->kd", sizes, local) / np.maximum(total, 1)[:, None]
+    return np.where(total[:, None] > 0, mean, before)
+
+
+def deviation(local: np.ndarray, center: np.ndarray) -> float:
+    """Return Delta, the partitions' mean squared distance from the virtual iterate.
+
+    ``Delta = 1/m sum_i ||theta^_i - theta^||**2`` (Lemma "single-step progress"), all K centers
+    of shape (m, K, d) and (K, d) taken as one vector.
+    """
+    return float(((local - center) ** 2).sum(axis=(1, 2)).mean())
+
+
+def smallest_share(counts: np.ndarray) -> float:
+    """Return alpha, the smallest cluster's share of all rows: ``min_k nu*_k / mn``.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (m, K), int
+        Rows of each cluster on each partition.
+    """
+    sizes = check_counts("smallest_share", counts).sum(axis=0)
+    return float(sizes.min() / sizes.sum())
+
+
+def smallest_spread(counts: np.ndarray) -> float:
+    """Return beta, the smallest share of a cluster on a partition: ``min_{i,k} nu*_ki / nu*_k``.
+
+    At most 1 / m, which says that every cluster is spread evenly; 0 when some partition lacks a
+    cluster. Counts as for :func:`smallest_share`; clusters without rows are left out.
+    """
+    counts = check_counts("smallest_spread", counts)
+    sizes = counts.sum(axis=0)
+    return float((counts[:, sizes > 0] / sizes[sizes > 0]).min())
+
+
+def snr_two(norm: float, sigma: float, d: int, n_rows: int) -> float:
+    """Return r, the signal-to-noise ratio of two clusters at theta* and -theta*.
+
+    ``r = ||theta*|| / (sigma sqrt(1 + 9 d / mn))``; ``snr_two(norm, r, ...)`` gives sigma back.
+
+    Examples
+    --------
+    >>> round(snr_two(1.0, 0.3, 100, 4000), 2)
+    3.01
+    """
+    check_number("snr_two", "norm", norm)
+    check_number("snr_two", "sigma", sigma)
+    check_wholes("snr_two", d=d, n_rows=n_rows)
+    return norm / (sigma * math.sqrt(1.0 + 9.0 * d / n_rows))
+
+
+def snr_many(gamma: float, sigma: float, alpha: float, k: int, d: int, n_rows: int) -> float:
+    """Return r_K, that of K clusters: ``(Gamma / sigma) sqrt(alpha / (1 + K d / mn))``."""
+    check_number("snr_many", "gamma", gamma)
+    check_number("snr_many", "sigma", sigma)
+    check_number("snr_many", "alpha", alpha, or_zero=True)
+    check_wholes("snr_many", k=k, d=d, n_rows=n_rows)
+    return gamma / sigma * math.sqrt(alpha / (1.0 + k * d / n_rows))
+
+
+def _square(owner: str, counts: np.ndarray) -> np.ndarray:
+    if counts.ndim < 2 or counts.shape[-1] != counts.shape[-2]:
+        rule = "of shape (..., K, K), as many labels as clusters"
+        raise wrong_array(owner, "counts", rule, f"shape {counts.shape}")
+    return counts
+
+
+def _aligned(owner: str, counts: np.ndarray) -> np.ndarray:
+    """Put each label's cluster in its column, so that the diagonal counts agreement."""
+    return np.take(_square(owner, counts), matching(counts), axis=-1)
 
 
 def _quoted(column: str) -> str:

@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-NAMES = ["estimator", "model", "summary", "evaluation"]
+NAMES = ["estimator", "model", "summary", "evaluation", "metrics", "theory"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,7 +11,7 @@ import pytest
 from jobs.columns import Table
 from jobs.diagnose import by_label, by_model, main
 from localkmeans_spark import LocalKMeans
-from localkmeans_spark.paper.diagnosis import diagnose
+from localkmeans_spark.diagnosis import diagnose
 
 CENTERS = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
 

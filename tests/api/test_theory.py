@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from localkmeans_spark.paper import theory as th
+from localkmeans_spark import theory as th
+from localkmeans_spark.errors import InvalidInputError
 
 
 def test_the_initial_condition_of_two_clusters():
@@ -57,3 +58,26 @@ def test_steps_and_exchanges():
     assert th.exchanges_needed(4000, 1) == 20
     assert th.exchanges_needed(4000, 15) == 4
     assert th.exchanges_needed(10, 10**6) == 3
+
+
+def test_an_empty_cluster_meets_no_assumption():
+    clusters = th.describe_clusters(np.eye(2), [[3, 0], [3, 0]], 0.1)
+    checks = th.check_many(clusters, initial_g=0.0, initial_lambda=0.0)
+    assert [check.holds for check in checks[:3]] == [False] * 3
+    with pytest.raises(InvalidInputError, match="clusters must be free of empty ones"):
+        th.bound_many(clusters, 2, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("subject", "call"),
+    [
+        ("counts", lambda: th.describe_clusters(np.eye(2), [[3, 3, 3]], 0.1)),
+        ("sigma", lambda: th.describe_clusters(np.eye(2), [[3, 3]], -0.1)),
+        ("r", lambda: th.bound_two(0.0, 2, 3, 4, 1, 1.0)),
+        ("m", lambda: th.check_two(0.1, 3.0, 0, 3, 4)),
+        ("local_steps", lambda: th.steps_needed(100, 0)),
+    ],
+)
+def test_a_senseless_value_is_named(subject, call):
+    with pytest.raises(InvalidInputError, match=f": {subject} must be "):
+        call()

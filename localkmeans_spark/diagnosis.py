@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from localkmeans_spark.errors import Fact, count_of, invalid
-from localkmeans_spark.paper.theory import (
+from localkmeans_spark.theory import (
     Clusters,
     check_many,
     describe_clusters,
@@ -22,7 +22,7 @@ from localkmeans_spark.paper.theory import (
 # one some partition hardly knows some cluster. Between them a few steps go well.
 _EVEN, _UNEVEN = 0.5, 0.1
 _WORDS = ((0.75, "evenly"), (_EVEN, "fairly evenly"), (_UNEVEN, "unevenly"), (0.0, "very unevenly"))
-# Fewer rows of a cluster on a machine than this make a poor local mean.
+# Fewer rows of a cluster on a partition than this make a poor local mean.
 _FEW_ROWS = 10
 # Overlap of the two nearest clusters: up to the first they are apart, up to the second they touch.
 # A cloud without clusters, cut in two by k-means, has more than the first.
@@ -42,13 +42,13 @@ class Diagnosis:
         Share of rows of two round Gaussian clusters, as far apart as the two nearest, that are
         nearer to the other one's center.
     scarcest : tuple of (str, int, float)
-        Cluster and machine with the smallest share, and that share over an even one (beta m).
+        Cluster and partition with the smallest share, and that share over an even one (beta m).
     rows_a_cell : float
-        Mean number of rows of the smallest cluster on a machine that holds rows.
+        Mean number of rows of the smallest cluster on a partition that holds rows.
     local_steps : int
         L to use.
     n_empty : int
-        Machines without rows. They change nothing, as exchanges weigh by size: all other figures
+        Partitions without rows. They change nothing, as exchanges weigh by size: all other figures
         are those of the rest.
     """
 
