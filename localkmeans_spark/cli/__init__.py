@@ -1,0 +1,1 @@
+"""The command ``localkmeans`` with its sub-commands ``fit``, ``predict`` and ``diagnose``."""

@@ -1,0 +1,38 @@
+"""The entry point. Little is imported before signals and errors are looked after."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from localkmeans_spark.cli.failures import debug_wanted, user_errors
+
+COMMANDS = ("fit", "predict", "diagnose")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run ``localkmeans``; leave by ``SystemExit`` when something is wrong."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    name = next((word for word in words if word in COMMANDS), "localkmeans")
+    _run(name, words or ["--help"], None)
+
+
+def script(name: str, argv: Sequence[str] | None = None) -> None:
+    """Run a sub-command as ``jobs/NAME.py``."""
+    _run(name, list(sys.argv[1:] if argv is None else argv), name)
+
+
+def _run(owner: str, words: list[str], only: str | None) -> None:
+    with user_errors(owner, "--debug" in words or debug_wanted()):
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        from localkmeans_spark.cli.flags import application
+
+        command = application().commands[only] if only else application()
+        called = f"python jobs/{only}.py" if only else "localkmeans"
+        command.main(words, prog_name=called, standalone_mode=False)
+
+
+if __name__ == "__main__":
+    main()
