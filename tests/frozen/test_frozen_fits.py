@@ -20,9 +20,7 @@ FILE = Path(__file__).with_name("fits.json")
 
 def arithmetic() -> list[str]:
     """Name what decides the last bits: NumPy and the kernels of its BLAS."""
-    blas = {
-        item.get("architecture", "?") for item in threadpool_info() if item["user_api"] == "blas"
-    }
+    blas = [item for item in threadpool_info() if item["user_api"] == "blas"]
     return [np.__version__, *sorted({item.get("architecture", "?") for item in blas})]
 
 
