@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.java import ensure_java
-from jobs.session import open_session
+from localkmeans_spark.cli.java import ensure_java
+from localkmeans_spark.cli.session import open_session
 from localkmeans_spark.errors import InvalidInputError
 
 REPOSITORY = Path(__file__).resolve().parents[1]

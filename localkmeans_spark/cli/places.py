@@ -1,0 +1,218 @@
+"""Directories on a local disk or on any file system Hadoop knows, with the same methods."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+_MOST_BRACES = 8
+
+
+class LocalPlace:
+    """A path on this machine's disk; needs no Java, so it works while Spark is going down.
+
+    ``uri`` is the path in words that Spark cannot mistake for one on another file system.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        self.uri = f"file://{self.path}"
+        self.real = os.path.realpath(self.path)
+
+    def exists(self) -> bool:
+        """Say whether anything is there, if only a link to nothing."""
+        return os.path.lexists(self.path)
+
+    def is_directory(self) -> bool:
+        """Say whether it is a directory, and not a link to one."""
+        return self.path.is_dir() and not self.path.is_symlink()
+
+    def names(self) -> list[str]:
+        """Return the names in this directory."""
+        return sorted(entry.name for entry in self.path.iterdir())
+
+    def entries(self) -> set[str]:
+        """Return the paths, from here, of all files and directories below this one."""
+        found: set[str] = set()
+        for folder, folders, files in os.walk(self.path):
+            found.update(os.path.relpath(Path(folder) / name, self.path) for name in folders)
+            found.update(os.path.relpath(Path(folder) / name, self.path) for name in files)
+        return found
+
+    def read(self) -> bytes:
+        """Return this file's bytes, none if it is no plain file."""
+        is_plain = self.path.is_file() and not self.path.is_symlink()
+        return self.path.read_bytes() if is_plain else b""
+
+    def write(self, data: bytes) -> None:
+        """Create this file."""
+        self.path.write_bytes(data)
+
+    def create(self) -> None:
+        """Create this directory and those above it."""
+        self.path.mkdir(parents=True)
+
+    def rename(self, target: LocalPlace) -> None:
+        """Move it to a path where nothing exists."""
+        self.path.rename(target.path)
+
+    def remove(self) -> None:
+        """Delete the file or the whole directory, if there is one."""
+        if self.is_directory():
+            shutil.rmtree(self.path)
+        else:
+            self.path.unlink(missing_ok=True)
+
+    def beside(self, name: str) -> LocalPlace:
+        """Return the place of that name in the same directory."""
+        return LocalPlace(self.path.with_name(name))
+
+    def child(self, name: str) -> LocalPlace:
+        """Return the place of that name in this directory."""
+        return LocalPlace(self.path / name)
+
+    def matches(self, path: str) -> list[str]:
+        """Return the real paths that a path, or a pattern, stands for."""
+        sure = local_path(path) or Path(path)
+        if os.path.lexists(sure):
+            return [os.path.realpath(sure)]
+        patterns = _without_braces(str(sure.absolute()).lstrip("/"))
+        return [os.path.realpath(found) for each in patterns for found in Path("/").glob(each)]
+
+
+class HadoopPlace:
+    """A path on HDFS, S3, ... through the Hadoop file system of a running session's JVM.
+
+    Its methods do what those of :class:`LocalPlace` do.
+    """
+
+    def __init__(self, file_system: Any, path: Any, jvm: Any) -> None:
+        self._fs, self._path, self._jvm = file_system, path, jvm
+        self.uri = str(path.toString())
+        self.real = _without_user(self.uri)
+
+    def exists(self) -> bool:
+        """Say whether anything is there."""
+        return bool(self._fs.exists(self._path))
+
+    def is_directory(self) -> bool:
+        """Say whether it is a directory."""
+        return self.exists() and bool(self._fs.getFileStatus(self._path).isDirectory())
+
+    def names(self) -> list[str]:
+        """Return the names in this directory."""
+        found = self._fs.listStatus(self._path)
+        return sorted(str(status.getPath().getName()) for status in found)
+
+    def entries(self) -> set[str]:
+        """Return the paths, from here, of all files and directories below this one."""
+        found: set[str] = set()
+        for status in self._fs.listStatus(self._path):
+            name = str(status.getPath().getName())
+            found.add(name)
+            if status.isDirectory():
+                found.update(f"{name}/{below}" for below in self.child(name).entries())
+        return found
+
+    def read(self) -> bytes:
+        """Return this file's bytes, none if there is no such file."""
+        if not self.exists() or self.is_directory():
+            return b""
+        stream = self._fs.open(self._path)
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def write(self, data: bytes) -> None:
+        """Create this file."""
+        stream = self._fs.create(self._path)
+        stream.write(bytearray(data))
+        stream.close()
+
+    def create(self) -> None:
+        """Create this directory and those above it."""
+        self._fs.mkdirs(self._path)
+
+    def rename(self, target: HadoopPlace) -> None:
+        """Move it to a path where nothing exists."""
+        # Hadoop reports most failures by returning False.
+        if target.exists() or not self._fs.rename(self._path, target._path):
+            raise OSError(f"{self.uri} cannot be renamed to {target.uri}")
+
+    def remove(self) -> None:
+        """Delete the file or the whole directory, if there is one."""
+        self._fs.delete(self._path, True)
+
+    def beside(self, name: str) -> HadoopPlace:
+        """Return the place of that name in the same directory."""
+        return self._at(self._path.getParent(), name)
+
+    def child(self, name: str) -> HadoopPlace:
+        """Return the place of that name in this directory."""
+        return self._at(self._path, name)
+
+    def matches(self, path: str) -> list[str]:
+        """Return the full paths that a path, or a pattern, stands for."""
+        raw = self._jvm.org.apache.hadoop.fs.Path(path)
+        file_system = raw.getFileSystem(self._fs.getConf())
+        found = file_system.globStatus(raw) or []
+        return [_without_user(str(status.getPath().toString())) for status in found]
+
+    def _at(self, folder: Any, name: str) -> HadoopPlace:
+        path = self._jvm.org.apache.hadoop.fs.Path(folder, name)
+        return HadoopPlace(self._fs, path, self._jvm)
+
+
+Place = LocalPlace | HadoopPlace
+
+
+def local_path(path: str) -> Path | None:
+    """Return the local path that a path surely means, without asking Spark; None if unsure.
+
+    A path without a scheme means the cluster's default file system, which only Spark's
+    configuration names. It is surely this machine's disk when the command itself starts Spark (it
+    was not started by ``spark-submit``) and no Hadoop configuration is in the environment.
+    """
+    if path.startswith("file:/"):
+        return Path("/" + path.removeprefix("file:").lstrip("/"))
+    configured = ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path) or any(map(os.environ.get, configured)):
+        return None
+    return Path(path)
+
+
+def find_place(spark: SparkSession, path: str) -> Place:
+    """Return the place a path means in this session."""
+    sure = local_path(path)
+    if sure is not None:
+        return LocalPlace(sure)
+    context = spark.sparkContext
+    jvm: Any = context._jvm
+    raw = jvm.org.apache.hadoop.fs.Path(path)
+    file_system = raw.getFileSystem(context._jsc.hadoopConfiguration())
+    full = file_system.makeQualified(raw)
+    if full.toUri().getScheme() == "file":
+        return LocalPlace(str(full.toUri().getPath()))
+    return HadoopPlace(file_system, full, jvm)
+
+
+def _without_user(uri: str) -> str:
+    return re.sub(r"^([A-Za-z][\w+.-]*://)[^/@]*@", r"\1", uri) if "abfs" not in uri[:6] else uri
+
+
+def _without_braces(pattern: str) -> list[str]:
+    """Return the patterns that ``{a,b}`` in a pattern, which Hadoop knows, stands for."""
+    if pattern.count("{") > _MOST_BRACES:
+        return [re.sub(r"\{[^{}]*\}", "*", pattern)]
+    choice = re.search(r"\{([^{}]*)\}", pattern)
+    if choice is None:
+        return [pattern]
+    before, after = pattern[: choice.start()], pattern[choice.end() :]
+    found = [_without_braces(f"{before}{one}{after}") for one in choice[1].split(",")]
+    return [each for several in found for each in several]
