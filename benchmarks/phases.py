@@ -1,11 +1,10 @@
 """Where the time of a fit goes, by size: each part measured by itself, in one warm session.
 
-Ingest of what Spark must read: the JVM reads the Parquet; rows are converted to Arrow and handed
-to Python; they are encoded, cached and summarised. Of plain Parquet: workers read it. A round:
-scheduling (the same tasks without data), transport (tasks that take the blocks and do nothing),
-aggregation (they send sums of the right size), and the kernel: product, comparison and cluster sums
-of the first local step, and the later steps. The kernel's parts are measured in this process on one
-block and scaled to all rows and cores.
+Ingest: the JVM reads the Parquet; rows are converted to Arrow and handed to Python; they are
+encoded, cached and summarised. A round: scheduling (the same tasks without data), transport (tasks
+that take the blocks and do nothing), aggregation (they send sums of the right size), and the
+kernel: product, comparison and cluster sums of the first local step, and the later steps. The
+kernel's parts are measured in this process on one block and scaled to all rows and cores.
 
 Example: ``python -m benchmarks.phases --sizes 400000,64,64 --json benchmarks/results/phases.json``
 """
@@ -26,7 +25,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from threadpoolctl import threadpool_limits
 
 from benchmarks.about import environment
@@ -84,16 +82,12 @@ def seconds(work: Callable[[], Any], repeats: int) -> float:
 def ingest_parts(spark: Any, path: Path, config: FitConfig, repeats: int) -> dict[str, Any]:
     """Split the ingest pass; measure the same from a cached DataFrame, beside ``toArrow``."""
     frame = spark.read.parquet(str(path))
-    # Not plain files any more, at next to no cost. (Spark sees through a comparison with 0.)
-    through_spark = frame.where(F.rand() > 1e-300)
 
     def read() -> None:
-        through_spark.write.format("noop").mode("overwrite").save()
+        frame.write.format("noop").mode("overwrite").save()
 
     def hand_over() -> None:
-        through_spark.mapInArrow(_drain, "nothing int").write.format("noop").mode(
-            "overwrite"
-        ).save()
+        frame.mapInArrow(_drain, "nothing int").write.format("noop").mode("overwrite").save()
 
     def ingest(source: DataFrame) -> None:
         with open_blocks(source, config):
@@ -106,11 +100,10 @@ def ingest_parts(spark: Any, path: Path, config: FitConfig, repeats: int) -> dic
         to_arrow = seconds(cached.toArrow, repeats)
     cached.unpersist(blocking=True)
     jvm, handed = seconds(read, repeats), seconds(hand_over, repeats)
-    whole = seconds(lambda: ingest(through_spark), repeats)
-    by_workers = seconds(lambda: ingest(frame), repeats)
+    whole = seconds(lambda: ingest(frame), repeats)
     return {
         "JVM read": jvm, "conversion": handed - jvm, "encoding and cache": whole - handed,
-        "ingest through Spark": whole, "ingest of plain Parquet": by_workers,
+        "ingest": whole,
         "ingest of a cached DataFrame": from_cache, "its toArrow()": to_arrow,
     }  # fmt: skip
 

@@ -21,7 +21,6 @@ from pyspark.sql.types import UserDefinedType
 from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.engine.machine import blas_threads
-from localkmeans_spark.engine.worker_process import prepare_worker
 from localkmeans_spark.errors import InvalidInputError, invalid
 from localkmeans_spark.kernel.sparse_rows import SparseRows, from_csr
 from localkmeans_spark.real_numbers import check_real, real_array
@@ -99,7 +98,6 @@ def scores(
     """
 
     def score(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        prepare_worker()
         received = frame()
         with threadpool_limits(blas_threads(), user_api="blas"):
             for batch in batches:

@@ -1,4 +1,4 @@
-"""DataFrame → RDD of encoded blocks: rows sent by Spark, or read by the workers from files."""
+"""DataFrame → RDD of encoded blocks."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from functools import partial
 from typing import Any
 
 from pyspark import RDD
+from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark.engine.columns import IngestColumns, ingest_columns
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.ingest import BLOCK_SCHEMA, IngestPlan, encode_partition
 from localkmeans_spark.engine.limits import Room
-from localkmeans_spark.engine.parquet_plan import parquet_partitions
-from localkmeans_spark.engine.parquet_rows import RowGroups, encode_row_groups
-from localkmeans_spark.engine.transport import BlockSerializer
-from localkmeans_spark.engine.worker_process import workers_of_sql
 
 _BATCH_LOCK = threading.Lock()
 _BATCH_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -43,10 +40,6 @@ def block_rdd(df: DataFrame, config: FitConfig, room: Room) -> RDD:
         data.distance_measure == "cosine",
     )
     n_rows = _rows_per_batch(df.sparkSession, columns)
-    if data.num_partitions is None:
-        partitions = parquet_partitions(df, columns.fields)
-        if partitions is not None:
-            return _from_files(df, partitions, columns, plan, n_rows)
     selected = df.select(*columns.selected)
     if data.num_partitions is not None:
         selected = selected.repartition(data.num_partitions)
@@ -64,24 +57,6 @@ def _rows_per_batch(session: SparkSession, columns: IngestColumns) -> int:
     return max(1, min(limit, configured if configured > 0 else limit))
 
 
-def _from_files(
-    df: DataFrame,
-    partitions: list[list[RowGroups]],
-    columns: IngestColumns,
-    plan: IngestPlan,
-    n_rows: int,
-) -> RDD:
-    names = [item.field.name for item in columns.features]
-    weight = None if columns.weight is None else columns.weight.field.name
-    read = partial(encode_row_groups, plan=plan, names=names, weight=weight, n_rows=n_rows)
-    context = df.sparkSession.sparkContext
-    with workers_of_sql(context):
-        blocks = context.parallelize(partitions, len(partitions)).mapPartitions(read)
-        blocks._jrdd_deserializer = BlockSerializer()  # blocks are bytes: nothing to pickle
-        assert blocks._jrdd is not None  # made here and now, for the workers of this environment
-    return blocks
-
-
 def _from_spark(selected: DataFrame, plan: IngestPlan, n_rows: int) -> RDD:
     session = selected.sparkSession
     with _records_per_batch(session, n_rows):
@@ -89,7 +64,7 @@ def _from_spark(selected: DataFrame, plan: IngestPlan, n_rows: int) -> RDD:
         # Straight from the JVM's byte arrays: a Python RDD of rows would pickle each block twice.
         jvm: Any = session.sparkContext._jvm
         typed = getattr(blocks._jdf, "as")(jvm.org.apache.spark.sql.Encoders.BINARY())
-        return RDD(typed.javaRDD(), session.sparkContext, BlockSerializer())
+        return RDD(typed.javaRDD(), session.sparkContext, NoOpSerializer())
 
 
 @contextmanager

@@ -24,7 +24,6 @@ from localkmeans_spark.engine.machine import (
     run_machines,
 )
 from localkmeans_spark.engine.merge_tree import tree_depth
-from localkmeans_spark.engine.worker_process import workers_of_sql
 
 # Tasks a core: enough to even out machines of different sizes, few enough to keep the fixed cost
 # of a task (about 10 ms) small.
@@ -96,8 +95,7 @@ def _run(
     run = partial(run_machines, worker=worker, payload=shared, merge=merge, empty_too=empty_too)
     add = partial(_merge_optional, merge=merge)
     try:
-        with workers_of_sql(context):
-            return rdd.mapPartitions(run).treeAggregate(None, add, add, depth=depth)
+        return rdd.mapPartitions(run).treeAggregate(None, add, add, depth=depth)
     finally:
         # A failed job may still have tasks running that read it: those fail, harmlessly.
         shared.destroy()

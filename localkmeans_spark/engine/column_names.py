@@ -22,14 +22,10 @@ _PART = re.compile(r"(?:`((?:[^`]|``)+)`|([^`.]+))(?:\.(?!$)|$)")
 
 
 class FoundColumn(NamedTuple):
-    """A column: its name as Spark reads it, and what the schema says of it.
-
-    ``is_whole`` unless it is a part of another column.
-    """
+    """A column: its name as Spark reads it, and what the schema says of it."""
 
     name: str
     field: StructField
-    is_whole: bool = False
 
     @property
     def column(self) -> Column:
@@ -72,7 +68,7 @@ class ColumnNames:
         """
         whole = self._named(name)
         if len(whole) == 1:
-            return FoundColumn(quoted(whole[0].name), whole[0], is_whole=True)
+            return FoundColumn(quoted(whole[0].name), whole[0])
         parts = _parts(name)
         first = self._named(parts[0]) if parts else []
         if len(whole) > 1 or len(first) > 1:

@@ -51,12 +51,6 @@ class IngestColumns(NamedTuple):
         """What Spark is to send: the features and, if there are weights, the weight."""
         return [self.as_features(), *([] if self.weight is None else [self.as_weight()])]
 
-    @property
-    def fields(self) -> list[StructField] | None:
-        """The columns' fields, the weight's last; None if one is only a part of a column."""
-        found = [*self.features, *([] if self.weight is None else [self.weight])]
-        return [item.field for item in found] if all(item.is_whole for item in found) else None
-
     def as_weight(self) -> Column:
         """The weight as a double, of a column that was asked for."""
         assert self.weight is not None

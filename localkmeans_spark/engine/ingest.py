@@ -12,7 +12,6 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from localkmeans_spark.engine.arrow_rows import RowBatch, read_features
 from localkmeans_spark.engine.block_format import StoredBlock, encode
-from localkmeans_spark.engine.worker_process import prepare_worker
 from localkmeans_spark.kernel.assign import to_frame
 from localkmeans_spark.kernel.chunks import rows_made_dense, slices
 from localkmeans_spark.kernel.lloyd import Block
@@ -64,7 +63,6 @@ def encode_rows(batches: Iterator[pa.RecordBatch], plan: IngestPlan) -> Iterator
     Rows that break a rule are counted, not kept; the driver decides what they mean. Rows of
     weight 0 are dropped before. An empty partition gives no block.
     """
-    prepare_worker()
     builder = _BlockBuilder(_machine(), plan)
     for batch in batches:
         yield from builder.add(batch)

@@ -14,7 +14,6 @@ from threadpoolctl import ThreadpoolController
 
 from localkmeans_spark.engine.aggregate import Statistics
 from localkmeans_spark.engine.block_format import StoredBlock, decode
-from localkmeans_spark.engine.worker_process import prepare_worker
 from localkmeans_spark.kernel import draws, sparse
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse_rows import SparseRows
@@ -83,7 +82,6 @@ def run_machines(
     ------
     One merged summary, or nothing when the task has no machine.
     """
-    prepare_worker()
     merged, order = None, payload.value
     with _blas().limit(limits=blas_threads(), user_api="blas"):
         for number, stored in groupby(map(decode, data), key=lambda item: item.machine):

@@ -10,8 +10,6 @@ import numpy as np
 from pyspark import Broadcast
 from threadpoolctl import threadpool_limits
 
-from localkmeans_spark.engine.worker_process import prepare_worker
-
 
 @dataclass(frozen=True)
 class PlacedRows:
@@ -78,7 +76,6 @@ def run_on(
     merge: Callable[[Any, Any], Any],
 ) -> Iterator[Any]:
     """Run a worker on every machine of a task and merge what they return."""
-    prepare_worker()
     merged = None
     with threadpool_limits(limits=1, user_api="blas"):
         for rows in placed:
