@@ -191,6 +191,11 @@ def _input() -> list[click.Option]:
         _flag("input", "File, directory or URI (required)."),
         _flag("format", "parquet, csv, json (a row a line), libsvm, or npz (X, optional y and "
               "scale); default: by the file's extension.", click.Choice(FORMATS)),
+        _switch("header", "CSV: the first line holds the columns' names (default: yes, and stop if "
+                "they look like numbers)."),
+        _flag("sep", "CSV: the sign between two cells, or tab (default: ',')."),
+        _flag("decimal", "CSV: the decimal sign; with ',' the default of --sep is ';' "
+              "(default: '.').", click.Choice((".", ","))),
         _flag("features-col", "A vector or array column (default: features)."),
         _flag("feature-cols", "Numeric columns instead (default, without a column features: all "
               "numeric columns but id, label, weight and --id-cols).", _Names()),

@@ -1,0 +1,230 @@
+"""Formats, and which column is what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.ml.linalg import Vectors
+from pyspark.sql import DataFrame, SparkSession
+
+from localkmeans_spark.cli.columns import assign_roles
+from localkmeans_spark.cli.tables import find_source, format_of, read_table
+from localkmeans_spark.errors import InvalidInputError
+from tests.cli.asked import asked, read
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ROWS = [("r1", 1, 0.5, 2.0, "a", 1.0), ("r2", 2, 1.5, 3.0, "b", 2.0)]
+NAMES = ["key", "id", "age", "in.come", "kind", "w"]
+
+
+@pytest.fixture(scope="module")
+def people(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(ROWS, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("names", "form"),
+    [
+        (["a/b.parquet"], "parquet"),
+        (["A.CSV"], "csv"),
+        (["a.csv.gz"], "csv"),
+        (["part-0.snappy.parquet"], "parquet"),
+        (["x.jsonl"], "json"),
+        (["x.svm"], "libsvm"),
+        (["readme.txt", "x.npz"], "npz"),
+        (["a.parquet.txt"], None),
+        (["plain"], None),
+        ([], None),
+    ],
+)
+def test_format_by_name(names: list[str], form: str | None) -> None:
+    assert format_of(names) == form
+
+
+def test_format_of_a_directory(tmp_path: Path) -> None:
+    inner = tmp_path / "table" / "day=1"
+    inner.mkdir(parents=True)
+    (tmp_path / "table" / "_SUCCESS").touch()
+    (inner / "part-0.json").touch()
+    found = find_source("fit", asked(input=str(tmp_path / "table")))
+    assert found.format == "json"
+    assert find_source("fit", asked(input=str(tmp_path / "table" / "*"))).format == "json"
+
+
+def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("x")
+    for name, told in (
+        ("missing.csv", "must be an existing file or directory"),
+        ("empty", "must be a directory with data files"),
+        ("notes.txt", "must be a file with one of the extensions"),
+    ):
+        with pytest.raises(InvalidInputError, match=told):
+            find_source("fit", asked(input=str(tmp_path / name)))
+
+
+def test_numeric_columns_are_the_default(people: DataFrame) -> None:
+    table = assign_roles("fit", people, asked(weight_col="w", label_col="kind"))
+    assert table.feature_cols == ("age", "in.come")
+    assert table.id_cols == ("key", "id", "kind")
+    assert "features: age, in.come" in table.notes
+    assert any("not numeric" in note and "key" in note for note in table.notes)
+
+
+def test_id_columns_are_no_features(people: DataFrame) -> None:
+    table = assign_roles("fit", people, asked(id_cols=("age",)))
+    assert table.feature_cols == ("in.come", "w")
+    assert table.id_cols == ("age",)
+
+
+def test_a_vector_or_array_column_named_features_wins(spark: SparkSession) -> None:
+    vectors = spark.createDataFrame([(1, Vectors.dense(1.0), 2.0)], ["key", "features", "x"])
+    arrays = spark.createDataFrame([(1, [1.0], 2.0)], ["key", "features", "x"])
+    for frame in (vectors, arrays):
+        table = assign_roles("fit", frame, asked())
+        assert (table.features_col, table.id_cols) == ("features", ("key", "x"))
+    text = spark.createDataFrame([("t", 2.0)], ["features", "x"])
+    assert assign_roles("fit", text, asked()).feature_cols == ("x",)
+
+
+@pytest.mark.parametrize("names", [["a", "b"], ["a", "label"]])
+def test_without_ids_the_rows_identify_themselves(spark: SparkSession, names: list[str]) -> None:
+    frame = spark.createDataFrame([(1.0, 2.0)], names)
+    label = "label" if "label" in names else None
+    table = assign_roles("fit", frame, asked(label_col=label))
+    assert table.id_cols == tuple(names)
+    assert any("no id columns" in note for note in table.notes)
+
+
+def test_the_outputs_own_columns_are_not_copied(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([("r", 1.0, 0, 0.1)], ["key", "x", "prediction", "distance"])
+    table = assign_roles("fit", frame, asked(feature_cols=("x",)))
+    assert table.id_cols == ("key",)
+    with pytest.raises(InvalidInputError, match="--id-cols must be different"):
+        assign_roles("fit", frame, asked(feature_cols=("x",), id_cols=("prediction",)))
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"feature_cols": ("age", "incom")}, "--feature-cols.*got 'incom'.*It has: key, id, age"),
+        ({"features_col": "features"}, "--features-col.*It has: key"),
+        ({"weight_col": "W"}, "--weight-col.*'W'. Did you mean 'w'"),
+        ({"label_col": "label"}, "--label-col"),
+        ({"id_cols": ("kye",)}, "--id-cols.*'kye'. Did you mean 'key'. It has: key, id, age"),
+        ({"feature_cols": ("age", "w"), "weight_col": "w"}, "--weight-col must be no feature"),
+    ],
+)
+def test_wrong_columns(people: DataFrame, values: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidInputError, match=told):
+        assign_roles("fit", people, asked(**values))
+
+
+def test_no_numeric_column(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([("a", 1)], ["name", "id"])
+    with pytest.raises(InvalidInputError, match=r"numeric columns.*name \(string\)"):
+        assign_roles("fit", frame, asked())
+
+
+def test_text_formats(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("key,x,y\nr1,1,2.5\nr2,3,4.5\n")
+    (tmp_path / "t.json").write_text('{"key":"r1","x":1,"y":2.5}\n{"key":"r2","x":3,"y":4.5}\n')
+    (tmp_path / "t.libsvm").write_text("1 1:1 2:2.5\n0 1:3 2:4.5\n")
+    for name in ("t.csv", "t.json", "t.libsvm"):
+        table = read(spark, tmp_path / name)
+        rows = sorted(table.frame.collect(), key=str)
+        if name == "t.libsvm":
+            assert (table.features_col, table.id_cols) == ("features", ("label", "features"))
+        else:
+            assert (table.feature_cols, table.id_cols) == (("x", "y"), ("key",))
+            found = [(row["key"], row["x"], row["y"]) for row in rows]
+            assert found == [("r1", 1, 2.5), ("r2", 3, 4.5)]
+
+
+@pytest.mark.parametrize("name", ["Prediction", "DISTANCE"])
+def test_the_outputs_own_columns_in_other_letters(spark: SparkSession, name: str) -> None:
+    frame = spark.createDataFrame([("r", 1.0, "no")], ["key", "x", name])
+    table = assign_roles("fit", frame, asked())
+    assert table.id_cols == ("key",)
+    assert any(f"column {name} of the input is not copied" in note for note in table.notes)
+    with pytest.raises(InvalidInputError, match=f"--id-cols must be different.*got '{name}'"):
+        assign_roles("fit", frame, asked(id_cols=(name,)))
+    alone = spark.createDataFrame([(1.0, "no")], ["x", name])
+    assert assign_roles("fit", alone, asked()).id_cols == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "values", "told"),
+    [
+        ("head.csv", "key,x,y\n", {}, "at least 1 row; got 0 rows of the columns key, x, y. Check"),
+        ("head.csv", "x,y\n", {"feature_cols": ("x",)}, "got 0 rows of the columns x, y"),
+        ("empty.csv", "", {"feature_cols": ("x",)}, "got 0 rows without a column. Check the file"),
+        ("one.csv", "x,y\n1,2\n", {"features_col": "x"},
+         r"--features-col must be a vector .*; got x \(int\). Name numeric columns"),
+        ("array.json", '[\n{\n"x": 1},\n{"x": 2}\n]\n', {}, "be JSON lines: one object"),
+        ("bad.json", '{"x": 1}\nnonsense\n', {}, "must be JSON lines: one object on every line"),
+        ("mixed.json", '{"x": 1, "y": 1}\n{"x": "NA", "y": 2}\n', {},
+         "column 'x' must be numbers or empty in every row; got 'NA' and the like in 1 row"),
+        ("text.libsvm", "0 1:2 2:x\n", {},
+         r"--input \S+/text.libsvm must be lines .* got For input string: \"x\". Fix that line"),
+        ("label.libsvm", "1 1:2\na 1:2\n", {}, 'got For input string: "a"'),
+        ("colon.libsvm", "0 1:2 3\n", {}, "got Index 1 out of bounds"),
+        ("zero.libsvm", "0 1:2\n0 0:2 1:3\n", {}, "got requirement failed: indices should be one"),
+        ("order.libsvm", "# so\n\n0 3:1 2:4\n", {}, 'line="0 3:1 2:4". Fix that line'),
+    ],
+)  # fmt: skip
+def test_files_that_cannot_serve(
+    spark: SparkSession, tmp_path: Path, name: str, text: str, values: dict[str, Any], told: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InvalidInputError, match=told) as caught:
+        read(spark, tmp_path / name, **values)
+    assert "\n" not in str(caught.value)
+
+
+def test_lines_that_are_no_json_are_skipped_when_asked(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('{"x": 1}\nnonsense\n')
+    assert read(spark, tmp_path / "t.json", handle_invalid="skip").feature_cols == ("x",)
+
+
+def test_a_libsvm_file_may_leave_the_models_last_features_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.libsvm"
+    path.write_text("0 1:2\n1 2:9\n")
+    options = asked(input=str(path))
+    source = find_source("fit", options)
+    widths = []
+    for wanted in (None, 5, 1):  # wider rows than the model's are left as they are, to be told
+        row = read_table("fit", spark, source, options, wanted).frame.first()
+        widths.append(row["features"].size if row else 0)
+    assert widths == [2, 5, 2]
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "libsvm"])
+def test_a_path_may_hold_the_signs_of_patterns(
+    spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    text = {"csv": "x\n1\n", "json": '{"x": 1}\n', "libsvm": "0 1:1\n"}[form]
+    for name in ("data[1]", "data1", "d{a,b}*", "da"):
+        (tmp_path / f"{name}.{form}").write_text(text)
+    for name, n_rows in (("data[1]", 1), ("d{a,b}*", 1), ("data*", 2), ("d{a,ata1}", 2)):
+        assert read(spark, tmp_path / f"{name}.{form}").frame.count() == n_rows, name
+    with pytest.raises(InvalidInputError, match=r"Nothing matches: \[ \] .* are a pattern"):
+        read(spark, tmp_path / f"nope[1].{form}")
+
+
+def test_names_with_backticks(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("key,e`f,`w`\nr,1.5,2\n")
+    table = read(spark, tmp_path / "t.csv", weight_col="`w`")
+    assert (table.feature_cols, table.id_cols) == (("e`f",), ("key",))
+    assert table.fitted().collect() == [(1.5, 2)]
+
+
+def test_settings_hold_no_words_behind_values() -> None:
+    lines = (REPOSITORY / "conf" / "spark-defaults.conf").read_text().splitlines()
+    settings = [line.lstrip("# ") for line in lines if line.lstrip("# ").startswith("spark.")]
+    assert len(settings) >= 6
+    assert [line for line in settings if len(line.split()) != 2] == []
