@@ -28,7 +28,6 @@ from benchmarks.about import environment
 from benchmarks.data import write_mixture
 from benchmarks.processes import peaks, storage_peak
 from benchmarks.spark_systems import session
-from benchmarks.watched_rounds import watched_rounds
 
 ITERATIONS = 10
 # Clusters overlap: rows keep moving, as in data that is worth clustering.
@@ -95,13 +94,12 @@ def fit(spark: Any, path: Path, point: Point, seed: int, shuffle: bool = True) -
     )  # fmt: skip
     if shuffle:
         estimator.setNumPartitions(point.m)
-    with watched_rounds() as rounds:
-        record = estimator.fit(spark.read.parquet(str(path))).summary.record
+    record = estimator.fit(spark.read.parquet(str(path))).summary.record
     return {
         **point._asdict(),
         "machines": record.n_partitions,
         "iterations": record.n_iter,
-        "rounds": rounds,
+        "rounds": [row.seconds for row in record.rounds],
         "seeding_passes": record.seeding_passes,
         "bytes_exchanged": record.bytes_exchanged,
         "seconds": record.seconds,

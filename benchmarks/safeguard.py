@@ -10,14 +10,16 @@ Example: ``python -m benchmarks.safeguard --data ../shared/data``
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 from sklearn.datasets import load_digits
 
-from benchmarks.in_process import InProcessMachines, run_lloyd
-from localkmeans_spark.engine import loop
+from benchmarks.in_process import fit_in_process
+from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.fit import lloyd_run as loop
 
 _ROWS = 10_000
 _SETTINGS = {  # disagreement, small improvement, what of the machines' spread counts as small
@@ -74,15 +76,16 @@ def main() -> None:
     for name, (x, y, k) in data_sets(options.data).items():
         for kind in ("random", "sorted", "uneven"):
             for m in (10, 50):
-                machines = InProcessMachines([x[rows] for rows in layout(kind, y, m)])
+                parts = [x[rows] for rows in layout(kind, y, m)]
                 for seed in range(options.seeds):
                     centers, _ = kmeans_plusplus(x, k, random_state=seed, n_local_trials=1)
-                    plain, _ = run_lloyd(machines, centers, local_steps=1)
+                    config = FitConfig(k=k, initial_centers=centers, local_steps=1, tol=0.0)
+                    plain, _ = fit_in_process(parts, config)
                     for label, (disagreement, improvement, counts) in _SETTINGS.items():
                         loop._DISAGREEMENT, loop._SMALL_IMPROVEMENT = disagreement, improvement
                         loop._bias = _BIAS[counts]
-                        cost, run = run_lloyd(machines, centers, local_steps=5)
-                        row = (100 * (cost / plain - 1), len(run.rounds))
+                        cost, run = fit_in_process(parts, replace(config, local_steps=5))
+                        row = (100 * (cost / plain - 1), run.n_rounds)
                         found.setdefault((kind, label), []).append(row)
         print(f"{name} done", flush=True)
     print(f"{'layout':8} {'setting':42} {'mean %':>8} {'median %':>9} {'worst %':>8} {'rounds':>7}")

@@ -2,9 +2,9 @@
 
 For each data set, over several seeds: scikit-learn's greedy k-means++ (all rows), and ours: greedy
 ``k-means++`` (judged on a sample), and ``local-k-means++``, the paper's plain draws. From each, 20
-exact Lloyd iterations. Then fits with ``nInit=3`` (L = 5, hopeless restarts dropped early), to be
-held against the best of all scikit-learn's. Simulated in one process, four machines, with the
-engine's own functions. ``--json`` appends one object a data set.
+exact Lloyd iterations. Then fits with ``nInit=3`` (L = 5, the worse half of the restarts dropped
+every round), to be held against the best of all scikit-learn's. Simulated in one process, four
+partitions, with the library's own runs. ``--json`` appends one object a data set.
 
 Example: ``python -m benchmarks.seeding --data ../shared/data --seeds 10``
 """
@@ -23,10 +23,9 @@ from sklearn.cluster import kmeans_plusplus
 from threadpoolctl import threadpool_limits
 
 from benchmarks.about import environment
-from benchmarks.in_process import InProcessMachines, run_lloyd
-from benchmarks.restarts import contest
+from benchmarks.in_process import InProcessPartitions, fit_in_process, result_of
 from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.seeding import seed_centers
+from localkmeans_spark.fit.seeding import seed_centers
 
 _ROWS = 100_000
 _CLUSTERS = {
@@ -60,20 +59,21 @@ def costs_of(
     """Return mode → costs after 20 iterations, and → seconds of the seeding, one a seed."""
     costs: dict[str, list[float]] = {}
     seconds: dict[str, list[float]] = {}
+    parts = np.array_split(x, 4)
     for seed in range(n_seeds):
-        machines = InProcessMachines(np.array_split(x, 4), seed=seed)
+        partitions = InProcessPartitions(parts, seeds=[seed])
         for mode in ("scikit-learn", *_OURS):
             began = time.perf_counter()
             if mode == "scikit-learn":
                 centers, _ = kmeans_plusplus(x, k, random_state=seed)
             else:
-                found = seed_centers(machines, k, mode, 2, seed)
-                centers = found.centers + machines.data.frame.mean
+                asking = seed_centers(partitions.data, k, mode, 2, seed)
+                centers = result_of(asking, partitions).centers + partitions.data.frame.mean
             seconds.setdefault(mode, []).append(time.perf_counter() - began)
-            cost, _ = run_lloyd(machines, centers, local_steps=1)
-            costs.setdefault(mode, []).append(cost)
+            given = FitConfig(k=k, initial_centers=centers, local_steps=1, tol=0.0)
+            costs.setdefault(mode, []).append(fit_in_process(parts, given)[0])
         config = FitConfig(k=k, seed=seed, n_init=3, tol=0.0)
-        costs.setdefault("nInit=3", []).append(contest(machines, config)[0])
+        costs.setdefault("nInit=3", []).append(fit_in_process(parts, config)[0])
     return costs, seconds
 
 

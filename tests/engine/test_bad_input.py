@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 
 from localkmeans_spark import LocalKMeansModel
 from localkmeans_spark.engine.config import DataConfig, FitConfig
-from localkmeans_spark.engine.fit import fit
 from localkmeans_spark.errors import InvalidInputError, count_of
+from localkmeans_spark.fit.driver import fit
 
 from .frames import frame_of, split
 

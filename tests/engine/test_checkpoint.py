@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.fit import fit, fit_many
 from localkmeans_spark.errors import InvalidInputError
+from localkmeans_spark.fit.driver import fit, fit_many
 
 from .frames import frame_of, split
 

@@ -6,8 +6,8 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
 from localkmeans_spark.engine.config import DataConfig, FitConfig
-from localkmeans_spark.engine.fit import fit
 from localkmeans_spark.errors import InvalidInputError
+from localkmeans_spark.fit.driver import fit
 
 from .frames import frame_of, split
 

@@ -10,10 +10,10 @@ from localkmeans_spark.engine import first_pass
 from localkmeans_spark.engine.block_format import StoredBlock
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.first_pass import Description, FirstPassOrder, describe_within, unpack
-from localkmeans_spark.engine.fit import fit
 from localkmeans_spark.engine.limits import Room
 from localkmeans_spark.engine.machine import Machine
 from localkmeans_spark.errors import InvalidInputError
+from localkmeans_spark.fit.driver import fit
 from localkmeans_spark.kernel.lloyd import Block
 
 from .frames import frame_of

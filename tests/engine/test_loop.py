@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from benchmarks.in_process import InProcessMachines, run_lloyd
-from localkmeans_spark.engine.aggregate import Exchange
-from localkmeans_spark.engine.loop import LloydRun, Traffic
+from benchmarks.in_process import fit_in_process
+from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.fit.exchange import Exchange
+from localkmeans_spark.fit.lloyd_run import LloydRun, Traffic
 
 NO_TRAFFIC = Traffic(0, 0, 0.0)
 
@@ -143,14 +144,16 @@ def test_the_last_pass_can_send_the_run_back():
 @pytest.mark.parametrize("local_steps", [2, 5, 10, 20])
 def test_sorted_digits_end_within_a_thousandth_of_centralized(local_steps):
     x, y = load_digits(return_X_y=True)
-    machines = InProcessMachines(np.array_split(x[np.argsort(y, kind="stable")], 10))
+    parts = np.array_split(x[np.argsort(y, kind="stable")], 10)
     for seed in range(3):
         start = x[np.random.default_rng(seed).choice(len(x), 10, replace=False)]
-        central, _ = run_lloyd(machines, start, local_steps=1)
-        plain, _ = run_lloyd(machines, start, local_steps=local_steps, safeguard=False)
-        guarded, run = run_lloyd(machines, start, local_steps=local_steps)
+        config = FitConfig(k=10, initial_centers=start, local_steps=1, tol=0.0)
+        central, _ = fit_in_process(parts, config)
+        config = replace(config, local_steps=local_steps)
+        plain, _ = fit_in_process(parts, replace(config, safeguard=False))
+        guarded, run = fit_in_process(parts, config)
         assert guarded <= 1.001 * central
         assert run.n_iter <= 20
         if local_steps >= 5:
             assert plain > 1.05 * central, "the case is too easy: the plain algorithm does it too"
-            assert run.reverts >= 1
+            assert run.lloyd.reverts >= 1

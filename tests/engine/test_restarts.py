@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from localkmeans_spark.engine.config import DataConfig, FitConfig
-from localkmeans_spark.engine.fit import fit, fit_many
+from localkmeans_spark.fit.driver import fit, fit_many
 
 from .frames import frame_of, split
 
@@ -100,7 +100,7 @@ def test_too_few_distinct_rows(spark):
 
 def test_many_sets_of_centers_are_cut_into_jobs(spark, digits, monkeypatch):
     whole = fit(digits, FitConfig(k=10, seed=1, n_init=4))
-    monkeypatch.setattr("localkmeans_spark.engine.questions.JOB_BYTES", 8 * 10 * 64 * 2)
+    monkeypatch.setattr("localkmeans_spark.fit.partitions._JOB_BYTES", 8 * 10 * 64 * 2)
     cut = fit(digits, FitConfig(k=10, seed=1, n_init=4))
     assert cut.centers.tobytes() == whole.centers.tobytes()
 

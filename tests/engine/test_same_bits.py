@@ -15,7 +15,7 @@ import json, sys, time
 import numpy as np
 from jobs.session import open_session
 from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.fit import fit
+from localkmeans_spark.fit.driver import fit
 from localkmeans_spark.engine import machine
 
 def slow(row):

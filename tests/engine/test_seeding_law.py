@@ -12,11 +12,15 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from benchmarks.in_process import InProcessMachines
-from localkmeans_spark.engine import seeding
-from localkmeans_spark.engine.blocks import open_blocks
+from benchmarks.in_process import InProcessPartitions, result_of
 from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.rounds import SparkMachines
+from localkmeans_spark.fit import seeding
+from localkmeans_spark.fit.partitions import open_partitions
+from localkmeans_spark.kernel.draws import (
+    generator,
+    sq_distances_to_nearest,
+    weighted_indices,
+)
 
 from .frames import frame_of
 
@@ -48,9 +52,9 @@ def observed(draw, weights):
     counts = {}
     passes = []
     for seed in range(DRAWS):
-        machines = InProcessMachines(PARTS, weights, seed)
-        found = draw(machines, seed)
-        rows = found.centers + machines.data.frame.mean
+        partitions = InProcessPartitions(PARTS, weights, [seed])
+        found = draw(partitions, seed)
+        rows = found.centers + partitions.data.frame.mean
         chosen = frozenset(((rows[:, None] - x) ** 2).sum(axis=2).argmin(axis=1).tolist())
         counts[chosen] = counts.get(chosen, 0) + 1
         passes.append(found.passes)
@@ -63,12 +67,27 @@ def follows(counts, law):
     return chisquare([counts.get(s, 0) for s in subsets], [law[s] * DRAWS for s in subsets]).pvalue
 
 
-def in_few_passes(machines, seed):
-    return seeding.seed_centers(machines, 3, "local-k-means++", 2, seed)
+def in_few_passes(partitions, seed):
+    return result_of(
+        seeding.seed_centers(partitions.data, 3, "local-k-means++", 2, seed), partitions
+    )
 
 
-def one_by_one(machines, seed):
-    return seeding.draw_one_by_one(machines, 3, seed)
+def one_by_one(partitions, seed):
+    """Algorithm 2 to the letter: a partition by E_i, then a row in it by E_ij, k - 1 times."""
+    centers = seeding._first_center(partitions.data, seed) + partitions.data.frame.mean
+    for number in range(1, 3):
+        rng = generator(seed, number)
+        masses = []
+        for item in partitions.partitions:
+            (block,) = item.blocks
+            weight = 1.0 if block.weight is None else block.weight
+            masses.append(weight * sq_distances_to_nearest(block.x, centers))
+        chosen = int(weighted_indices(np.array([mass.sum() for mass in masses]), 1, rng)[0])
+        (block,) = partitions.partitions[chosen].blocks
+        row = block.x[int(weighted_indices(masses[chosen], 1, rng)[0])]
+        centers = np.concatenate([centers, row[None, :]])
+    return seeding.Seeding(centers - partitions.data.frame.mean, 2)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
@@ -80,7 +99,7 @@ def test_the_law_of_algorithm_2(draw, weights):
 
 def test_the_law_holds_when_passes_run_out_of_candidates(monkeypatch):
     monkeypatch.setattr(seeding, "_MIN_CANDIDATES", 1)
-    monkeypatch.setattr(seeding, "_CANDIDATES_PER_CENTER", 1)
+    monkeypatch.setattr(seeding, "_CANDIDATES", 1)
     monkeypatch.setattr(seeding, "_FRUITLESS_PASSES", 1000)
     counts, passes = observed(in_few_passes, None)
     assert np.mean(passes) > 2, "the case is too easy: candidates never run out"
@@ -95,22 +114,18 @@ def test_the_test_can_fail():
 
 def test_spark_draws_the_same_bits(spark):
     for seed in range(3):
-        expected = in_few_passes(InProcessMachines(PARTS, None, seed), seed).centers
-        config = FitConfig(k=3, seed=seed)
-        with open_blocks(frame_of(spark, PARTS), config) as blocks:
-            found = in_few_passes(SparkMachines(blocks), seed)
-            literal = one_by_one(SparkMachines(blocks), seed)
+        expected = in_few_passes(InProcessPartitions(PARTS, None, [seed]), seed).centers
+        with open_partitions(frame_of(spark, PARTS), FitConfig(k=3), [seed], [3]) as partitions:
+            found = in_few_passes(partitions, seed)
         np.testing.assert_array_equal(found.centers, expected)
-        assert literal.passes == 2 and len(literal.centers) == 3
 
 
 @pytest.mark.parametrize(("k", "most"), [(10, 3), (100, 3), (1000, 4)])
-def test_number_of_passes(spark, k, most):
+def test_number_of_passes(k, most):
     rng = np.random.default_rng(k)
     true = rng.normal(size=(k, 8))
     x = true[rng.integers(0, k, size=20_000)] + 0.2 * rng.normal(size=(20_000, 8))
-    config = FitConfig(k=k)
-    with open_blocks(frame_of(spark, np.array_split(x, 4)), config) as blocks:
-        found = seeding.seed_centers(SparkMachines(blocks), k, "local-k-means++", 2, 0)
+    partitions = InProcessPartitions(np.array_split(x, 4))
+    found = result_of(seeding.seed_centers(partitions.data, k, "local-k-means++", 2, 0), partitions)
     assert len(np.unique(found.centers, axis=0)) == k
     assert found.passes <= most

@@ -7,10 +7,10 @@ from pyspark.ml.linalg import Vectors
 
 from localkmeans_spark.engine.block_format import StoredBlock, decode, encode
 from localkmeans_spark.engine.config import DataConfig, FitConfig
-from localkmeans_spark.engine.fit import fit
 from localkmeans_spark.engine.ingest import IngestPlan, encode_partition
 from localkmeans_spark.engine.limits import Room
 from localkmeans_spark.errors import InvalidInputError
+from localkmeans_spark.fit.driver import fit
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse_rows import SparseRows, from_dense
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from localkmeans_spark import LocalKMeans
-from localkmeans_spark.engine.aggregate import Exchange
-from localkmeans_spark.engine.loop import LloydRun, Traffic
-from localkmeans_spark.engine.step_choice import RoundTimes, steps_that_pay
+from localkmeans_spark.fit.exchange import Exchange
+from localkmeans_spark.fit.lloyd_run import LloydRun, Traffic
+from localkmeans_spark.fit.step_choice import RoundTimes, steps_that_pay
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from localkmeans_spark.engine.aggregate import Exchange
 from localkmeans_spark.engine.record import RoundRecord
-from localkmeans_spark.engine.step_choice import RoundTimes, first_steps, steps_that_pay
+from localkmeans_spark.fit.exchange import Exchange
+from localkmeans_spark.fit.step_choice import RoundTimes, first_steps, steps_that_pay
 
 # A round that lowers the inertia by less than this share goes on with single steps.
 _SMALL_IMPROVEMENT = 0.000001
@@ -31,7 +31,7 @@ _ROUNDING = 1e-9
 
 
 class Order(NamedTuple):
-    """What the machines are to do next.
+    """What a round asks of every partition.
 
     Attributes
     ----------
@@ -217,6 +217,7 @@ class LloydRun:
         best = self._best
         values = {
             "n_iter": self.n_iter,
+            "empty": self.empty.tolist(),
             "converged": self.converged,
             "bound": self.bound,
             "rounds": [asdict(row) for row in self.rounds],
@@ -236,6 +237,7 @@ class LloydRun:
         self.centers = arrays["centers"]
         self.n_iter, self.converged = values["n_iter"], values["converged"]
         self.bound = values["bound"]
+        self.empty = np.array(values["empty"], dtype=np.int64)
         self.rounds = [RoundRecord(**row) for row in values["rounds"]]
         self._local_steps, self._is_auto = values["local_steps"], values["is_auto"]
         self._last_inertia, self._last_steps = values["last_inertia"], values["last_steps"]

@@ -22,11 +22,11 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.contest import Contest
 from localkmeans_spark.engine.data_summary import DataSummary
 from localkmeans_spark.engine.fingerprint import differences, digest, fingerprint
 from localkmeans_spark.engine.hadoop_folder import HadoopFolder
 from localkmeans_spark.errors import invalid
+from localkmeans_spark.fit.run import Fit
 
 logger = logging.getLogger("localkmeans_spark")
 
@@ -37,11 +37,10 @@ _PREFIX = "localkmeans-"
 class NoCheckpoint:
     """What a fit without ``checkpointDir`` asks: nothing is kept."""
 
-    def resume(self, configs: Sequence[FitConfig], data: DataSummary) -> list[Contest] | None:
-        """Return the fits as they stood after their last round; None to begin."""
-        return None
+    def resume(self, fits: list[Fit], data: DataSummary) -> None:
+        """Bring fits to where they stood after their last round, if there is a checkpoint."""
 
-    def save(self, contests: Sequence[Contest]) -> None:
+    def save(self, fits: Sequence[Fit]) -> None:
         """Keep the state of the fits after a round."""
 
     def remove(self) -> None:
@@ -85,31 +84,28 @@ class Checkpoint(NoCheckpoint):
         self._folder = parent
         self._is_broken = False
 
-    def resume(self, configs: Sequence[FitConfig], data: DataSummary) -> list[Contest] | None:
-        """Return the fits as they stood after their last round; None to begin."""
-        self._fingerprint = fingerprint(configs, data)
+    def resume(self, fits: list[Fit], data: DataSummary) -> None:
+        """Bring fits to where they stood after their last round, if there is a checkpoint."""
+        self._fingerprint = fingerprint([item.config for item in fits], data)
         name = _PREFIX + digest(json.dumps(self._fingerprint).encode())
         self._folder = self._parent.child(name)
         found = self._newest(self._folder)
         if found is None:
             self._tell_of_others(name)
-            return None
+            return
         header, arrays = found
-        contests = []
-        for place, (config, values) in enumerate(zip(configs, header["fits"], strict=True)):
-            contest = Contest(replace(config, seed=values["seed"]), data)
-            contest.restore(values, _arrays_of(arrays, place, len(values["restarts"])))
-            contests.append(contest)
+        for place, values in enumerate(header["fits"]):
+            fits[place] = Fit(replace(fits[place].config, seed=values["seed"]), data)
+            fits[place].restore(values, _arrays_of(arrays, place, len(values["runs"])))
         message = "%s: resumed after round %d from the checkpoint in %s"
         logger.info(message, self._owner, header["round"], self._folder.path)
-        return contests
 
-    def save(self, contests: Sequence[Contest]) -> None:
+    def save(self, fits: Sequence[Fit]) -> None:
         """Keep the state of the fits after a round; only the newest stays."""
         if self._is_broken:
             return
-        number = max(contest.n_rounds for contest in contests)
-        states = [contest.state() for contest in contests]
+        number = max(item.n_rounds for item in fits)
+        states = [item.state() for item in fits]
         header = {
             "format": _FORMAT,
             "round": number,
@@ -132,8 +128,8 @@ class Checkpoint(NoCheckpoint):
         except OSError as error:  # no reason to throw the fit away
             self._is_broken = True
             text = f"{self._owner}: no more checkpoints in {self._folder.path}: {error}"
-            for contest in contests:
-                contest.warnings.append(text)
+            for item in fits:
+                item.warnings.append(text)
 
     def remove(self) -> None:
         """Delete the state: the fits are done."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from localkmeans_spark.engine.aggregate import Assignment
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.data_summary import DataSummary
+from localkmeans_spark.fit.requests import Assignment
 from localkmeans_spark.kernel.differences import sq_distances_between
 
 # A fit warns when rounding of the rows is more than a tenth of their squared distances.

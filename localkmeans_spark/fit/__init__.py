@@ -1,0 +1,1 @@
+"""Runs: from seeding over rounds to the last pass, and what they ask of the partitions."""

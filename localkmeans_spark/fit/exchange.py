@@ -1,0 +1,222 @@
+"""An exchange: partitions' summaries of a round, merged, and the new centers made of them.
+
+Sums and weights lie on a common power-of-two grid, so merging adds them exactly; what cannot add
+exactly stays one number a partition and is added by the driver without rounding. Either way the
+order in which tasks finish changes no bit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from localkmeans_spark.engine.machine import Frame, Machine
+from localkmeans_spark.kernel.exact_sum import on_grids
+from localkmeans_spark.kernel.lloyd import LocalPhase, means_or_kept
+from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, directions_or_kept, unit_centers
+
+
+@dataclass(frozen=True)
+class RoundSummary:
+    """What a round found on one or more partitions.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (n_parts, k, n_features), float64
+        Cluster sums after the last local step, in the shared frame, on the grids.
+    weights : ndarray of shape (n_parts, k), float64
+        Cluster weights, on the grids.
+    inertia : ndarray of shape (m,), float64
+        Of the centers the round began with, on each of the m partitions.
+    sq_drift : ndarray of shape (m,), float64
+        Largest squared distance from a partition's center to the one the round began with.
+    sq_moved : ndarray of shape (m,), float64
+        Sum over clusters of weight times that squared distance.
+    within : ndarray of shape (m,), float64
+        Weighted scatter of the partition's rows around its own centers after the last step.
+    filled : ndarray of shape (m,), int64
+        Clusters with rows on the partition.
+    n_points : ndarray of shape (m,), int64
+        Rows of the partition.
+    first_seconds, later_seconds : ndarray of shape (m,), float64
+        What its first local step took, and all later ones.
+    steps : ndarray of shape (m,), int64
+        Local steps it did.
+    """
+
+    sums: np.ndarray
+    weights: np.ndarray
+    inertia: np.ndarray
+    sq_drift: np.ndarray
+    sq_moved: np.ndarray
+    within: np.ndarray
+    filled: np.ndarray
+    n_points: np.ndarray
+    first_seconds: np.ndarray
+    later_seconds: np.ndarray
+    steps: np.ndarray
+
+
+_BY_PARTITION = [f.name for f in fields(RoundSummary) if f.name not in ("sums", "weights")]
+
+
+def summarise_phase(
+    phase: LocalPhase, began: np.ndarray, partition: Machine, frame: Frame
+) -> RoundSummary:
+    """Summarise what the local steps of a round did on one partition. Runs on: executor.
+
+    Parameters
+    ----------
+    phase : LocalPhase
+    began : ndarray of shape (k, n_features), float64
+        The centers before them, in the partition's frame.
+    partition : Machine
+    frame : Frame
+    """
+    filled = phase.weights > 0
+    explained = np.einsum("kd,kd->k", phase.sums, phase.sums)[filled] / phase.weights[filled]
+    sq_moved = sq_drift = _sq_shift(means_or_kept(phase.sums, phase.weights, began), began)
+    if partition.is_unit:
+        # The scatter is about the means, as ever; centers drift as directions.
+        sq_drift = _sq_shift(directions_or_kept(phase.sums, phase.weights, began), began)
+    shift = partition.origin - frame.mean
+    return RoundSummary(
+        sums=on_grids(phase.sums + phase.weights[:, None] * shift, frame.sum_grids[:, None]),
+        weights=on_grids(phase.weights, frame.weight_grids),
+        inertia=np.array([phase.inertia]),
+        sq_drift=np.array([sq_drift.max()]),
+        sq_moved=np.array([phase.weights @ sq_moved]),
+        within=np.array([partition.sum_sq - explained.sum()]),
+        filled=np.array([filled.sum()]),
+        n_points=np.array([sum(len(block.x) for block in partition.blocks)]),
+        first_seconds=np.array([phase.first_seconds]),
+        later_seconds=np.array([phase.later_seconds]),
+        steps=np.array([phase.steps]),
+    )
+
+
+def merge(left: RoundSummary, right: RoundSummary) -> RoundSummary:
+    """Merge the summaries of two groups of partitions."""
+    return RoundSummary(
+        left.sums + right.sums,
+        left.weights + right.weights,
+        *(np.concatenate([getattr(left, n), getattr(right, n)]) for n in _BY_PARTITION),
+    )
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What the driver learns from a round.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, n_features), float64
+        Size-weighted means of the partitions' centers; a cluster empty everywhere keeps its own.
+    inertia : float
+        Of the centers the round began with.
+    center_shift : float
+        Largest distance a center moved.
+    max_local_drift, rms_deviation, disagreement : float
+        See :class:`RoundRecord`.
+    empty_clusters : int
+    spread : float
+        Share of the scatter that lies between the partitions' centers, chance included.
+    bound : float
+        The inertia of ``centers`` is at most this: rows with the labels of the last local step.
+    filled : ndarray of shape (k,), bool, or None
+        False for the clusters without a row on any partition.
+    local_steps : int
+        Most that a partition did.
+    mean_steps : float
+        Mean over the partitions.
+    first_seconds, later_seconds : float
+        Of all partitions' first local step, and later ones, together.
+    """
+
+    centers: np.ndarray
+    inertia: float
+    center_shift: float
+    max_local_drift: float
+    rms_deviation: float
+    disagreement: float
+    empty_clusters: int
+    spread: float = 0.0
+    bound: float = math.inf
+    filled: np.ndarray | None = None
+    local_steps: int = 1
+    mean_steps: float = 1.0
+    first_seconds: float = 0.0
+    later_seconds: float = 0.0
+
+
+def finish(
+    summary: RoundSummary, centers: np.ndarray, unit_about: np.ndarray | None = None
+) -> Exchange:
+    """Form the new centers (Algorithm 1, Server) from all partitions' merged summary.
+
+    Parameters
+    ----------
+    summary : RoundSummary
+    centers : ndarray of shape (k, n_features), float64
+        Those the round began with.
+    unit_about : ndarray of shape (n_features,), or None
+        For cosine distance, where the shared frame lies: centers are scaled to length 1 about the
+        origin 0, and inertia, shift and drift are cosine distances.
+    """
+    sums, weights = summary.sums.sum(axis=0), summary.weights.sum(axis=0)
+    if unit_about is not None:
+        centers = unit_centers(centers + unit_about)
+        sums = sums + weights[:, None] * unit_about
+    new = means_or_kept(sums, weights, centers)
+    sq_shift = _sq_shift(new, centers)
+    total = float(weights.sum())
+    # sum_i W_ki |theta_ki - c_k|^2 - W_k |theta_k - c_k|^2 = sum_i W_ki |theta_ki - theta_k|^2
+    sq_deviation = math.fsum(summary.sq_moved) - float(weights @ sq_shift)
+    sq_deviation = max(0.0, sq_deviation)
+    scatter = sq_deviation + max(0.0, math.fsum(summary.within))
+    spread, by_chance = _spread(summary, int((weights > 0).sum()), sq_deviation, scatter)
+    inertia, sq_drift = math.fsum(summary.inertia), float(summary.sq_drift.max())
+    if unit_about is None:
+        shift, drift = math.sqrt(sq_shift.max()), math.sqrt(sq_drift)
+    else:
+        new = directions_or_kept(sums, weights, centers)
+        inertia, drift = COSINE_OF_SQ * inertia, COSINE_OF_SQ * sq_drift
+        shift = COSINE_OF_SQ * float(_sq_shift(new, centers).max())
+        new = new - unit_about
+    return Exchange(
+        centers=new,
+        inertia=inertia,
+        center_shift=shift,
+        max_local_drift=drift,
+        rms_deviation=math.sqrt(sq_deviation / total),
+        disagreement=spread - by_chance,
+        empty_clusters=int((weights == 0).sum()),
+        spread=spread,
+        bound=scatter,
+        filled=weights > 0,
+        local_steps=int(summary.steps.max()),
+        mean_steps=float(summary.steps.mean()),
+        first_seconds=float(summary.first_seconds.sum()),
+        later_seconds=float(summary.later_seconds.sum()),
+    )
+
+
+def _sq_shift(new: np.ndarray, old: np.ndarray) -> np.ndarray:
+    moved = new - old
+    return np.einsum("kd,kd->k", moved, moved)
+
+
+def _spread(
+    summary: RoundSummary, n_filled: int, between: float, scatter: float
+) -> tuple[float, float]:
+    """Return the share of the scatter between the partitions' centers, and what chance makes it.
+
+    As in an analysis of variance: if every partition held a random share of the rows, the centers
+    of (partitions x clusters) groups would take up (groups - clusters) / rows of the scatter.
+    """
+    if scatter <= 0:
+        return 0.0, 0.0
+    groups = int(summary.filled.sum()) - n_filled
+    return between / scatter, groups / int(summary.n_points.sum())

@@ -1,0 +1,318 @@
+"""What a run asks of every partition, as plain data; requests of many runs share one job."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from localkmeans_spark.engine.data_summary import DataSummary
+from localkmeans_spark.engine.machine import Frame, Machine, Merge, Worker
+from localkmeans_spark.fit import exchange
+from localkmeans_spark.fit.exchange import RoundSummary, summarise_phase
+from localkmeans_spark.fit.lloyd_run import Order
+from localkmeans_spark.kernel import draws, sparse
+from localkmeans_spark.kernel.assign import exact_nearest
+from localkmeans_spark.kernel.draws import Arrivals
+from localkmeans_spark.kernel.exact_sum import on_grids
+from localkmeans_spark.kernel.lloyd import lloyd_step, means_or_kept
+from localkmeans_spark.kernel.local_steps import local_phase
+from localkmeans_spark.kernel.sample import Sample
+from localkmeans_spark.kernel.sparse_rows import SparseRows
+from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, directions_or_kept, unit_centers
+
+Result = TypeVar("Result")
+
+
+class Request(NamedTuple):
+    """What is to be done on every partition, and what becomes of the findings.
+
+    Attributes
+    ----------
+    phase : str
+        ``"seed"``, ``"iterate"`` or ``"final"``.
+    description : str
+        Shown in the Spark UI.
+    worker : callable (partition, order) -> summary
+        A module-level function; runs on executors.
+    order : object
+        Sent to every partition.
+    merge : callable (summary, summary) -> summary
+        Associative and commutative.
+    finish : callable (summary of all partitions) -> answer
+        Runs on the driver.
+    nbytes : int
+        About how large a summary is.
+    """
+
+    phase: str
+    description: str
+    worker: Worker
+    order: Any
+    merge: Merge
+    finish: Callable[[Any], Any]
+    nbytes: int
+
+
+# A function that yields requests, is sent their answers, and returns a result.
+Asking = Generator[Request, Any, Result]
+
+
+def together(requests: Sequence[Request]) -> Request:
+    """Make one request of several; its answer is the list of theirs."""
+    first = requests[0]
+    more = f" and {len(requests) - 1} more" if len(requests) > 1 else ""
+    return Request(
+        first.phase,
+        first.description + more,
+        answer_all,
+        [(request.worker, request.order) for request in requests],
+        partial(_merge_all, merges=[request.merge for request in requests]),
+        partial(_finish_all, finishes=[request.finish for request in requests]),
+        sum(request.nbytes for request in requests),
+    )
+
+
+def answer_all(partition: Machine, requests: Sequence[tuple[Worker, Any]]) -> list[Any]:
+    """Do several requests on one partition, in their order. Runs on: executor."""
+    return [worker(partition, order) for worker, order in requests]
+
+
+def _merge_all(left: list[Any], right: list[Any], merges: Sequence[Merge]) -> list[Any]:
+    return [merge(a, b) for merge, a, b in zip(merges, left, right, strict=True)]
+
+
+def _finish_all(found: list[Any], finishes: Sequence[Callable[[Any], Any]]) -> list[Any]:
+    return [finish(item) for finish, item in zip(finishes, found, strict=True)]
+
+
+class DrawOrder(NamedTuple):
+    """What the draws of a seeding pass need; each kind of draw uses some of it."""
+
+    frame: Frame
+    seed: int
+    number: int
+    centers: np.ndarray
+    duration: float = 0.0
+    size: int = 0
+    sizes: dict[int, int] = {}
+
+    def generator(self, partition: Machine) -> np.random.Generator:
+        """Return the partition's own generator for this pass."""
+        return draws.generator(self.seed, self.number, partition.number)
+
+
+def arrivals(
+    data: DataSummary, centers: np.ndarray, duration: float, seed: int, number: int, wanted: int
+) -> Request:
+    """Let the rows' Poisson clocks run in pass ``number``; about ``wanted`` arrive in all.
+
+    The answer is :class:`Arrivals` in the order of time, rows in the shared frame.
+    """
+    return Request(
+        "seed",
+        f"seeding pass {number} ({len(centers)} centers so far)",
+        _draw_arrivals,
+        DrawOrder(data.frame, seed, number, centers, duration=duration),
+        _join,
+        _in_time_order,
+        8 * wanted * data.n_features // max(1, len(data.statistics)),
+    )
+
+
+def _draw_arrivals(partition: Machine, order: DrawOrder) -> list[Arrivals]:
+    centers = order.frame.to_machine(order.centers, partition)
+    found = draws.draw_arrivals(
+        partition.blocks, centers, order.duration, order.generator(partition)
+    )
+    rows = order.frame.from_machine(found.rows, partition)
+    return [Arrivals(found.times, rows, found.sq_distances, found.potential)]
+
+
+def _join(left: list[Any], right: list[Any]) -> list[Any]:
+    return left + right
+
+
+def _in_time_order(found: list[Arrivals]) -> Arrivals:
+    times = np.concatenate([item.times for item in found])
+    order = np.argsort(times, kind="stable")
+    return Arrivals(
+        times[order],
+        np.concatenate([item.rows for item in found])[order],
+        np.concatenate([item.sq_distances for item in found])[order],
+        math.fsum(item.potential for item in found),
+    )
+
+
+def random_rows(data: DataSummary, size: int, seed: int, number: int) -> Request:
+    """Draw ``size`` rows without replacement; fewer if there are fewer.
+
+    The answer is an array of rows in the shared frame, in the order drawn.
+    """
+    return Request(
+        "seed",
+        "drawing random rows",
+        _draw_rows,
+        DrawOrder(data.frame, seed, number, np.empty((0, 0)), size=size),
+        partial(_smallest_keys, size=size),
+        _rows_of,
+        8 * size * data.n_features,
+    )
+
+
+def _draw_rows(partition: Machine, order: DrawOrder) -> tuple[np.ndarray, np.ndarray]:
+    keys, rows = draws.draw_rows_without_replacement(
+        partition.blocks, order.size, order.generator(partition)
+    )
+    return keys, order.frame.from_machine(rows, partition)
+
+
+def _smallest_keys(left: Any, right: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
+    keys = np.concatenate([left[0], right[0]])
+    return draws.smallest_keys(keys, [left[1], right[1]], size)
+
+
+def _rows_of(found: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    return found[1]
+
+
+def sample(data: DataSummary, size: int, seed: int, number: int) -> Request:
+    """Draw about ``size`` rows, from each partition by its weight, that stand for all rows.
+
+    The answer is a :class:`~localkmeans_spark.kernel.sample.Sample` in the shared frame.
+    """
+    share = size / data.sum_weights
+    sizes = {item.machine: max(1, round(share * item.sum_weights)) for item in data.statistics}
+    return Request(
+        "seed",
+        "drawing a sample",
+        _draw_sample,
+        DrawOrder(data.frame, seed, number, np.empty((0, 0)), sizes=sizes),
+        _join,
+        partial(_as_sample, dtype=data.dtype),
+        8 * size * data.n_features // max(1, len(data.statistics)),
+    )
+
+
+def _draw_sample(partition: Machine, order: DrawOrder) -> list[tuple[int, np.ndarray, np.ndarray]]:
+    size = order.sizes[partition.number]
+    rows, weights = draws.draw_sample(partition.blocks, size, order.generator(partition))
+    return [(partition.number, order.frame.from_machine(rows, partition), weights)]
+
+
+def _as_sample(found: list[tuple[int, np.ndarray, np.ndarray]], dtype: str) -> Sample:
+    _, rows, weights = zip(*sorted(found, key=lambda item: item[0]), strict=True)
+    return Sample(np.concatenate(rows), np.concatenate(weights), dtype)
+
+
+class WeighOrder(NamedTuple):
+    """Candidates to be weighed, in the shared frame."""
+
+    frame: Frame
+    candidates: np.ndarray
+
+
+def weights_of(data: DataSummary, candidates: np.ndarray) -> Request:
+    """Weigh the rows nearest each candidate; the answer is an array of weights."""
+    return Request(
+        "seed",
+        "weighing candidates",
+        _weigh,
+        WeighOrder(data.frame, candidates),
+        np.add,
+        _sum_of_parts,
+        8 * len(candidates),
+    )
+
+
+def _weigh(partition: Machine, order: WeighOrder) -> np.ndarray:
+    centers = order.frame.to_machine(order.candidates, partition)
+    _, weights = lloyd_step(partition.blocks, centers)
+    return on_grids(weights, order.frame.weight_grids)
+
+
+def _sum_of_parts(found: np.ndarray) -> np.ndarray:
+    return found.sum(axis=0)
+
+
+def local_round(data: DataSummary, number: int, order: Order) -> Request:
+    """Do local Lloyd steps on every partition (Algorithm 1); the answer is an ``Exchange``."""
+    steps = "1 local step" if order.local_steps == 1 else f"{order.local_steps} local steps"
+    return Request(
+        "iterate",
+        f"round {number}, {steps}",
+        _local_round,
+        (data.frame, order),
+        exchange.merge,
+        partial(exchange.finish, centers=order.centers, unit_about=data.frame.unit_about),
+        order.centers.nbytes * len(data.frame.sum_grids),
+    )
+
+
+def _local_round(partition: Machine, frame_and_order: tuple[Frame, Order]) -> RoundSummary:
+    frame, order = frame_and_order
+    began, update = frame.to_machine(order.centers, partition), means_or_kept
+    if partition.is_unit:
+        began, update = unit_centers(began), directions_or_kept
+    phase = local_phase(
+        partition.blocks, began, order.local_steps, partition.sum_sq,
+        order.settled, order.enough, update,
+    )  # fmt: skip
+    return summarise_phase(phase, began, partition, frame)
+
+
+class Assignment(NamedTuple):
+    """What exact labels give: sizes (k,); weights and inertia (n_partitions, k)."""
+
+    partitions: np.ndarray
+    sizes: np.ndarray
+    weights: np.ndarray
+    inertia: np.ndarray
+
+
+def assignment(centers: np.ndarray) -> Request:
+    """Label every row exactly with the nearest of absolute centers, the last pass of a run.
+
+    The answer is an :class:`Assignment`, partitions in their order.
+    """
+    name = "final cost and sizes"
+    nbytes = 24 * len(centers)
+    return Request("final", name, _assign, centers, _merge_assignments, _in_order, nbytes)
+
+
+def _assign(partition: Machine, centers: np.ndarray) -> Assignment:
+    centers = centers - partition.origin
+    if partition.is_unit:
+        centers = unit_centers(centers)
+    k = len(centers)
+    sizes = np.zeros(k, dtype=np.int64)
+    weights, inertia = np.zeros(k), np.zeros(k)
+    for x, weight in partition.blocks:
+        find = sparse.exact_nearest if isinstance(x, SparseRows) else exact_nearest
+        labels, sq_distances = find(x, centers)
+        sizes += np.bincount(labels, minlength=k)
+        weights += np.bincount(labels, weights=weight, minlength=k)
+        weighted = sq_distances if weight is None else sq_distances * weight
+        inertia += np.bincount(labels, weights=weighted, minlength=k)
+    if partition.is_unit:
+        inertia *= COSINE_OF_SQ
+    return Assignment(np.array([partition.number]), sizes, weights[None], inertia[None])
+
+
+def _merge_assignments(left: Assignment, right: Assignment) -> Assignment:
+    return Assignment(
+        np.concatenate([left.partitions, right.partitions]),
+        left.sizes + right.sizes,
+        np.concatenate([left.weights, right.weights]),
+        np.concatenate([left.inertia, right.inertia]),
+    )
+
+
+def _in_order(found: Assignment) -> Assignment:
+    order = np.argsort(found.partitions)
+    return Assignment(
+        found.partitions[order], found.sizes, found.weights[order], found.inertia[order]
+    )
