@@ -21,7 +21,7 @@ from pyspark.sql.types import UserDefinedType
 from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.engine.machine import blas_threads
-from localkmeans_spark.errors import InvalidInputError, invalid
+from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 from localkmeans_spark.kernel.sparse_rows import SparseRows, from_csr
 from localkmeans_spark.real_numbers import check_real, real_array
 from localkmeans_spark.scoring import (
@@ -47,6 +47,10 @@ class FrameSender:
         self._frame = frame
         self._context: Any = None
         self._broadcast: Broadcast[Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what only this driver has: a pickled copy sends the frame anew."""
+        return {**self.__dict__, "_context": None, "_broadcast": None}
 
     def on_workers(self, session: SparkSession) -> Callable[[], Frame]:
         """Return a function that gives the frame wherever it is called."""
@@ -189,7 +193,34 @@ def row_matrix(value: Any, owner: str) -> tuple[Any, bool]:
         if numbers.ndim in (1, 2) and np.isfinite(numbers).all():
             return rows, single
     rule = "a row or a matrix of finite numbers"
-    raise invalid(owner, "value", rule, value, "Give a vector, a list or an array.")
+    if missing := _missing_numbers(value):
+        raise invalid(owner, "value", rule, Fact(missing), "Drop or fill them.")
+    shown = value
+    if (shape := getattr(value, "shape", None)) is not None:  # its repr takes many lines
+        shown = Fact(f"a value of type {type(value).__name__} and shape {tuple(shape)}")
+    raise invalid(owner, "value", rule, shown, "Give a vector, a list or an array.")
+
+
+def _missing_numbers(value: Any) -> str | None:
+    """Count the rows with null, NaN or infinite numbers; None if there are none or no rows."""
+    try:
+        if hasattr(value, "tocsr"):
+            value = value.tocsr() if getattr(value, "ndim", 2) == 2 else value.reshape(1, -1)
+            cells, places = value.data, np.repeat(np.arange(value.shape[0]), np.diff(value.indptr))
+        elif hasattr(value, "indices") and hasattr(value, "toArray"):
+            cells = np.asarray(value.values)
+            places = np.zeros(len(cells), dtype=np.int64)
+        else:
+            table = np.asarray(value.toArray() if hasattr(value, "toArray") else value)
+            table = np.atleast_2d(table)
+            cells = table.reshape(-1)
+            places = np.repeat(np.arange(len(table)), table[0].size)
+        bad = np.asarray(pd.isna(cells))
+        bad[~bad] = np.isinf(cells[~bad].astype(np.float64))
+    except (TypeError, ValueError, OverflowError, IndexError):
+        return None
+    n_rows = len(np.unique(places[bad]))
+    return f"{count_of(n_rows, 'row')} with null, NaN or infinite numbers" if n_rows else None
 
 
 def _rows(value: Any) -> tuple[Any, np.ndarray, bool]:

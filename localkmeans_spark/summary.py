@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class LocalKMeansSummary:
     """What is known about a fit: MLlib's fields and more.
 
-    It is saved and loaded with the model; only :attr:`predictions` and :attr:`cluster` need the
-    training DataFrame itself and are gone after a load.
+    It is saved, loaded and pickled with the model; only :attr:`predictions` and :attr:`cluster`
+    need the training DataFrame itself and are gone after a load, also in a pickled or deep copy.
 
     Attributes
     ----------
@@ -43,6 +43,10 @@ class LocalKMeansSummary:
         self.featuresCol = featuresCol
         self.predictionCol = predictionCol
         self._training = training
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the training DataFrame: it cannot leave this driver, as in a saved model."""
+        return {**self.__dict__, "_training": None}
 
     def __repr__(self) -> str:
         state = "converged" if self.converged else "not converged"
@@ -121,8 +125,8 @@ class LocalKMeansSummary:
             raise invalid(
                 "LocalKMeansSummary",
                 "predictions",
-                "read before the model is saved and loaded",
-                Fact("the summary of a loaded model"),
+                "read from the model that fit returned",
+                Fact("the summary of a loaded or pickled model"),
                 "Call transform on the model with the training data.",
             )
         model, dataset = self._training

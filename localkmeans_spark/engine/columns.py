@@ -76,10 +76,23 @@ def check_dataframe(data: object, owner: str) -> None:
     InvalidInputError
     """
     if not hasattr(data, "isStreaming") or isinstance(data, type):
-        raise invalid(
-            owner, "the data", "a Spark DataFrame", Fact(f"a value of type {type(data).__name__}"),
-            "Make one with spark.createDataFrame(...).",
-        )  # fmt: skip
+        what, fix = _other_frame(data)
+        raise invalid(owner, "the data", "a Spark DataFrame", Fact(what), fix)
+
+
+def _other_frame(data: object) -> tuple[str, str]:
+    """Say what this is, and how to make a Spark DataFrame of it."""
+    name, module = type(data).__name__, type(data).__module__
+    library = module.split(".")[0]
+    as_frame = "data.to_frame()" if name == "Series" else "data"
+    if module.startswith("pyspark.pandas"):
+        return f"a pandas-on-Spark {name}", f"Give {as_frame}.to_spark()."
+    if library == "pandas":
+        return f"a pandas {name}", f"Give spark.createDataFrame({as_frame})."
+    if library in ("polars", "pyarrow"):
+        as_frame += ".collect()" if name == "LazyFrame" else ""
+        return f"a {library} {name}", f"Give spark.createDataFrame({as_frame}.to_pandas())."
+    return f"a value of type {name}", "Make one with spark.createDataFrame(...)."
 
 
 def check_batch(df: DataFrame, owner: str, fix: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from datetime import date
@@ -13,6 +14,8 @@ from importlib import metadata
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pyspark
 import pytest
 from pyspark.errors import PySparkException
@@ -49,6 +52,68 @@ def test_wrong_objects(model, method, value):
         InvalidInputError, match=rf"LocalKMeansModel: .*got a value of type {type(value).__name__}"
     ):
         getattr(model, method)(value)
+
+
+def test_frames_of_other_libraries(model, spark):
+    frame = pd.DataFrame({"features": [[1.0, 2.0], [8.0, 9.0]], "n": [1, 2]})
+    given = [
+        ("a pandas DataFrame", frame, "spark.createDataFrame(data)"),
+        ("a pandas Series", frame["features"], "spark.createDataFrame(data.to_frame())"),
+        ("a pyarrow Table", pa.table(frame), "spark.createDataFrame(data.to_pandas())"),
+    ]
+    with contextlib.suppress(ImportError):  # PySpark has no pandas of its own with pandas 3
+        import pyspark.pandas  # noqa: F401
+
+        on_spark = spark.createDataFrame(frame).pandas_api()
+        given += [
+            ("a pandas-on-Spark DataFrame", on_spark, "data.to_spark()"),
+            ("a pandas-on-Spark Series", on_spark["features"], "data.to_frame().to_spark()"),
+        ]
+    with contextlib.suppress(ImportError):
+        import polars
+
+        of_polars = polars.from_pandas(frame)
+        lazy = "spark.createDataFrame(data.collect().to_pandas())"
+        given += [
+            ("a polars DataFrame", of_polars, "spark.createDataFrame(data.to_pandas())"),
+            ("a polars LazyFrame", of_polars.lazy(), lazy),
+        ]
+    for what, data, fix in given:
+        told = rf"must be a Spark DataFrame; got {what}\. Give {re.escape(fix)}\.$"
+        for act in (LocalKMeans().fit, model.transform, model.evaluate):
+            with pytest.raises(InvalidInputError, match=told):
+                act(data)
+        made = eval(fix, {"spark": spark, "data": data})  # noqa: S307
+        assert LocalKMeans(k=2, seed=1).fit(made).evaluate(made).inertia == 0.0, what
+        assert [row.prediction for row in model.transform(made).collect()] == [0, 1], what
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        (pd.DataFrame({"a": [1, pd.NA], "b": [1, 2]}), "1 row"),
+        (pd.DataFrame({"a": [1, pd.NA], "b": [1, 2]}, dtype="Int64"), "1 row"),
+        (pd.DataFrame({"a": [np.inf, None, 1.0], "b": [None, 1.0, 1.0]}), "2 rows"),
+        ([1.0, None], "1 row"),
+        ([[1.0, None], [None, None], [1.0, float("nan")]], "3 rows"),
+        (np.full((2000, 2), np.nan), "2,000 rows"),
+        (csr_array(np.array([[0.0, np.inf], [0.0, 1.0]])), "1 row"),
+        (Vectors.dense([1.0, np.nan]), "1 row"),
+        (Vectors.sparse(2, [1], [np.nan]), "1 row"),
+    ],
+)
+def test_missing_numbers_are_counted(model, value, count):
+    told = rf"^LocalKMeansModel: value must be a row .*; got {count} with null, NaN or infinite n"
+    with pytest.raises(InvalidInputError, match=told) as caught:
+        model.predict(value)
+    assert "\n" not in str(caught.value)
+
+
+def test_values_are_told_in_one_line(model):
+    for value in (np.array([["a", "b"]] * 40), pd.DataFrame({"a": ["x"] * 40})):
+        with pytest.raises(InvalidInputError, match=r"got a value of type .* and shape") as caught:
+            model.predict(value)
+        assert "\n" not in str(caught.value)
 
 
 def test_models_of_other_kinds(model, pairs):
