@@ -1,10 +1,12 @@
-"""Spark's face of the parameter table: Param objects, getters, checks on every way in."""
+"""Spark's face of the parameter table: Param objects, getters, setters, checks on every way in."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 from pyspark.ml.param import Param, Params
 from pyspark.ml.param.shared import (
     HasDistanceMeasure,
@@ -27,11 +29,59 @@ from localkmeans_spark.params import PARAMETERS, checked
 Self = TypeVar("Self", bound="LocalKMeansParams")
 AnyClass = TypeVar("AnyClass", bound=type)
 
+# Of these two, setting one clears the other.
+_FEATURES = {"featuresCol": "featuresCols", "featuresCols": "featuresCol"}
 
-def param_of(name: str) -> Param[Any]:
-    """Return the Param object of a row of the parameter table."""
-    convert = partial(checked, "LocalKMeans", name)
-    return Param(Params._dummy(), name, PARAMETERS[name].help, typeConverter=convert)
+
+def with_parameters(owners: str, set_by: str) -> Callable[[AnyClass], AnyClass]:
+    """Class decorator: add Param objects, getters and setters from the parameter table.
+
+    Parameters
+    ----------
+    owners : str
+        Owners, separated by spaces, of the rows of the table that the class has.
+    set_by : str
+        Owners of those that it has setters for.
+    """
+
+    def add(cls: AnyClass) -> AnyClass:
+        for name, parameter in PARAMETERS.items():
+            if parameter.owner not in owners.split():
+                continue
+            convert = partial(checked, "LocalKMeans", name)
+            setattr(cls, name, Param(Params._dummy(), name, parameter.help, convert))
+            accessors: dict[str, Callable[..., Any]] = {"get": _getter(name)}
+            if parameter.owner in set_by.split():
+                accessors["set"] = _setter(name)
+            for verb, method in accessors.items():
+                method.__name__ = verb + name[0].upper() + name[1:]
+                method.__qualname__ = f"{cls.__qualname__}.{method.__name__}"
+                method.__doc__ = f"{verb.capitalize()} `{name}`. {parameter.help}"
+                setattr(cls, method.__name__, method)
+        return cls
+
+    return add
+
+
+def _getter(name: str) -> Callable[[Any], Any]:
+    def get(self: LocalKMeansParams) -> Any:
+        value = self._value(name)
+        if name == "initialCenters" and value is not None:
+            value = np.array(value, dtype=np.float64)
+            value.flags.writeable = False  # a change would change nothing here
+        return value
+
+    return get
+
+
+def _setter(name: str) -> Callable[[Any, Any], Any]:
+    def set_value(self: Self, value: Any) -> Self:
+        self._set(**{name: value})
+        if name in _FEATURES:
+            self.clear(self.getParam(_FEATURES[name]))
+        return self
+
+    return set_value
 
 
 class LocalKMeansParams(
@@ -46,32 +96,14 @@ class LocalKMeansParams(
     HasMaxBlockSizeInMB,
     HasHandleInvalid,
 ):
-    """Parameters that the estimator and its model share.
+    """Parameters of the estimator or its model.
 
     A parameter without a value reads as None, and setting None makes it unset again.
     """
 
-    featuresCol: Param[str] = param_of("featuresCol")
-    featuresCols: Param[list[str]] = param_of("featuresCols")
-    predictionCol: Param[str] = param_of("predictionCol")
-    distanceCol: Param[str] = param_of("distanceCol")
-    weightCol: Param[str] = param_of("weightCol")
-    k: Param[int] = param_of("k")
-    maxIter: Param[int] = param_of("maxIter")
-    tol: Param[float] = param_of("tol")
-    localSteps: Param[int | str] = param_of("localSteps")
-    safeguard: Param[bool] = param_of("safeguard")
-    seed: Param[int] = param_of("seed")
-    initMode: Param[str] = param_of("initMode")
-    initSteps: Param[int] = param_of("initSteps")
-    distanceMeasure: Param[str] = param_of("distanceMeasure")
-    solver: Param[str] = param_of("solver")
-    maxBlockSizeInMB: Param[float] = param_of("maxBlockSizeInMB")
-    numPartitions: Param[int] = param_of("numPartitions")
-    dtype: Param[str] = param_of("dtype")
-    handleInvalid: Param[str] = param_of("handleInvalid")
-    canonicalOrder: Param[bool] = param_of("canonicalOrder")
-    verbose: Param[bool] = param_of("verbose")
+    if TYPE_CHECKING:  # what the table adds
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,96 +129,20 @@ class LocalKMeansParams(
         self._shouldOwn(param)
         self._set(**{param.name: value})
 
-    def _set_features(self: Self, **value: Any) -> Self:
-        """Set one of ``featuresCol`` and ``featuresCols``; the other one gives way."""
-        self._set(**value)
-        self.clear(self.featuresCols if "featuresCol" in value else self.featuresCol)
-        return self
+    def _value(self, name: str) -> Any:
+        param = self.getParam(name)
+        return self.getOrDefault(param) if self.isDefined(param) else None
 
     def _check_features(self) -> None:
-        if self.isSet(self.featuresCol) and self.isSet(self.featuresCols):
+        if self.isSet("featuresCol") and self.isSet("featuresCols"):
             raise invalid(
                 type(self).__name__,
                 "features",
                 "in one place",
-                {"featuresCol": self.getFeaturesCol(), "featuresCols": self.getFeaturesCols()},
+                {name: self._value(name) for name in _FEATURES},
                 "Set featuresCol or featuresCols, not both.",
             )
 
     def _check_new_columns(self, dataset: DataFrame) -> None:
-        new = {"predictionCol": self.getPredictionCol(), "distanceCol": self.getDistanceCol()}
+        new = {name: self._value(name) for name in ("predictionCol", "distanceCol")}
         ColumnNames(dataset, type(self).__name__).check_new(new)
-
-    def _value_or_none(self, param: Param[Any]) -> Any:
-        return self.getOrDefault(param) if self.isDefined(param) else None
-
-    def getFeaturesCols(self) -> list[str] | None:
-        return self._value_or_none(self.featuresCols)
-
-    def getDistanceCol(self) -> str | None:
-        return self._value_or_none(self.distanceCol)
-
-    def getWeightCol(self) -> str | None:  # type: ignore[override]
-        return self._value_or_none(self.weightCol)
-
-    def getK(self) -> int:
-        return self.getOrDefault(self.k)
-
-    def getLocalSteps(self) -> int | str:
-        return self.getOrDefault(self.localSteps)
-
-    def getSafeguard(self) -> bool:
-        return self.getOrDefault(self.safeguard)
-
-    def getSeed(self) -> int | None:  # type: ignore[override]
-        return self._value_or_none(self.seed)
-
-    def getInitMode(self) -> str:
-        return self.getOrDefault(self.initMode)
-
-    def getInitSteps(self) -> int:
-        return self.getOrDefault(self.initSteps)
-
-    def getNumPartitions(self) -> int | None:
-        return self._value_or_none(self.numPartitions)
-
-    def getDtype(self) -> str:
-        return self.getOrDefault(self.dtype)
-
-    def getCanonicalOrder(self) -> bool:
-        return self.getOrDefault(self.canonicalOrder)
-
-    def getVerbose(self) -> bool:
-        return self.getOrDefault(self.verbose)
-
-    def setFeaturesCol(self: Self, value: str) -> Self:
-        return self._set_features(featuresCol=value)
-
-    def setFeaturesCols(self: Self, value: list[str]) -> Self:
-        return self._set_features(featuresCols=value)
-
-    def setPredictionCol(self: Self, value: str) -> Self:
-        return self._set(predictionCol=value)
-
-    def setDistanceCol(self: Self, value: str | None) -> Self:
-        return self._set(distanceCol=value)
-
-    def setWeightCol(self: Self, value: str | None) -> Self:
-        return self._set(weightCol=value)
-
-    def setHandleInvalid(self: Self, value: str) -> Self:
-        return self._set(handleInvalid=value)
-
-
-def documented(cls: AnyClass) -> AnyClass:
-    """Class decorator: fill the docstrings of getters and setters from the parameter table."""
-    for name, parameter in PARAMETERS.items():
-        stem = name[0].upper() + name[1:]
-        for verb, action in (("get", "Get"), ("set", "Set")):
-            method = vars(cls).get(verb + stem)
-            if method is not None and method.__doc__ is None:
-                method.__doc__ = f"{action} `{name}`. {parameter.help}"
-    return cls
-
-
-documented(LocalKMeansParams)

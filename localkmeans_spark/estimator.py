@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark import keyword_only
 from pyspark.ml.base import Estimator
 from pyspark.ml.util import MLReadable, MLWritable
 from pyspark.sql import DataFrame
 
+from localkmeans_spark.accessors import LocalKMeansParams, with_parameters
 from localkmeans_spark.engine.columns import check_dataframe
 from localkmeans_spark.fit.driver import fit, fit_many
 from localkmeans_spark.fit_config import fit_config
 from localkmeans_spark.fit_multiple import SharedFits, check_maps
-from localkmeans_spark.fit_params import FitParams
 from localkmeans_spark.model import LocalKMeansModel, fitted_model
-from localkmeans_spark.params import parameter_docs
+from localkmeans_spark.params import parameter_docs, signature
 from localkmeans_spark.persistence import EstimatorReader, EstimatorWriter
 from localkmeans_spark.visible_log import visible_log
 
@@ -24,7 +23,10 @@ if TYPE_CHECKING:
     from pyspark.ml._typing import ParamMap
 
 
-class LocalKMeans(Estimator[LocalKMeansModel], FitParams, MLWritable, MLReadable["LocalKMeans"]):
+@with_parameters("rows both fit", set_by="rows both fit")
+class LocalKMeans(
+    Estimator[LocalKMeansModel], LocalKMeansParams, MLWritable, MLReadable["LocalKMeans"]
+):
     """K-means that exchanges centers once every few Lloyd iterations.
 
     It takes the parameters of :class:`pyspark.ml.clustering.KMeans` and runs where that runs: in
@@ -147,40 +149,10 @@ class LocalKMeans(Estimator[LocalKMeansModel], FitParams, MLWritable, MLReadable
 integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
     """
 
-    _input_kwargs: dict[str, Any]
-
-    @keyword_only
-    def __init__(
-        self,
-        *,
-        featuresCol: str = "features",
-        featuresCols: list[str] | None = None,
-        predictionCol: str = "prediction",
-        distanceCol: str | None = None,
-        weightCol: str | None = None,
-        k: int = 2,
-        maxIter: int = 20,
-        tol: float = 1e-4,
-        localSteps: int | str = 5,
-        safeguard: bool = True,
-        nInit: int = 1,
-        emptyClusters: str = "keep",
-        checkpointDir: str | None = None,
-        seed: int | None = None,
-        initMode: str = "k-means++",
-        initSteps: int = 2,
-        initialCenters: Any = None,
-        distanceMeasure: str = "euclidean",
-        solver: str = "auto",
-        maxBlockSizeInMB: float = 0.0,
-        numPartitions: int | None = None,
-        dtype: str = "float32",
-        handleInvalid: str = "error",
-        canonicalOrder: bool = False,
-        verbose: bool = False,
-    ) -> None:
+    def __init__(self, **params: Any) -> None:
+        signature().bind(self, **params)  # a TypeError for unknown names, as in any function
         super().__init__()
-        self._set(**self._input_kwargs)
+        self._set(**params)
 
     def setParams(self, **params: Any) -> LocalKMeans:
         """Set several parameters at once, named as in the constructor."""
@@ -243,3 +215,4 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
 
 
 LocalKMeans.__doc__ = (LocalKMeans.__doc__ or "").replace("{parameters}", parameter_docs())
+LocalKMeans.__init__.__signature__ = signature()  # type: ignore[attr-defined]

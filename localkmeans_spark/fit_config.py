@@ -2,58 +2,47 @@
 
 from __future__ import annotations
 
+import re
 import secrets
+from dataclasses import fields
 
 import numpy as np
 
+from localkmeans_spark.accessors import LocalKMeansParams
 from localkmeans_spark.engine.config import DataConfig, FitConfig
 from localkmeans_spark.errors import Fact, count_of, invalid
-from localkmeans_spark.fit_params import FitParams
-from localkmeans_spark.params import check_directions
+from localkmeans_spark.params import PARAMETERS, check_directions
 
 
-def fit_config(params: FitParams) -> FitConfig:
+def fit_config(params: LocalKMeansParams) -> FitConfig:
     """Read every parameter once; raise if two of them contradict each other."""
     params._check_features()
     k, centers = _clusters(params)
-    seed = params.getSeed()
+    seed: int | None = params.getSeed()
     # Short enough to type again. The generators want seeds >= 0; MLlib takes negative ones.
     drawn = secrets.randbits(32) if seed is None else seed % 2**64
-    return FitConfig(
-        k=k,
-        init_mode=params.getInitMode() if centers is None else "given",
-        init_steps=params.getInitSteps(),
-        initial_centers=centers,
-        local_steps=params.getLocalSteps(),
-        max_iter=params.getMaxIter(),
-        tol=params.getTol(),
-        safeguard=params.getSafeguard(),
-        canonical_order=params.getCanonicalOrder(),
-        seed=drawn,
-        seed_given=seed is not None,
-        n_init=params.getNInit(),
-        empty_clusters=params.getEmptyClusters(),
-        checkpoint_dir=params.getCheckpointDir(),
-        owner="LocalKMeans",
-        data=DataConfig(
-            features_col=params.getFeaturesCol(),
-            features_cols=tuple(params.getFeaturesCols() or ()),
-            weight_col=params.getWeightCol() or None,
-            num_partitions=params.getNumPartitions(),
-            dtype=params.getDtype(),
-            handle_invalid=params.getHandleInvalid(),
-            distance_measure=params.getDistanceMeasure(),
-        ),
-    )
+    values = {_snake(name): params._value(name) for name in PARAMETERS}
+    values |= {"k": k, "initial_centers": centers, "seed": drawn}
+    data = {item.name: values[item.name] for item in fields(DataConfig)}
+    data["features_cols"] = tuple(data["features_cols"] or ())
+    data["weight_col"] = data["weight_col"] or None
+    if centers is not None:
+        values["init_mode"] = "given"
+    own = {item.name: values[item.name] for item in fields(FitConfig) if item.name in values}
+    return FitConfig(**own, seed_given=seed is not None, data=DataConfig(**data))
 
 
-def _clusters(params: FitParams) -> tuple[int, np.ndarray | None]:
+def _snake(name: str) -> str:
+    return re.sub("([A-Z])", r"_\1", name).lower()
+
+
+def _clusters(params: LocalKMeansParams) -> tuple[int, np.ndarray | None]:
     """Return k and the given initial centers, if any."""
-    centers = params.getInitialCenters()
+    centers: np.ndarray | None = params.getInitialCenters()
     k = params.getK()
     if centers is None:
         return k, None
-    if not params.isSet(params.k):
+    if not params.isSet("k"):
         k = len(centers)
     if k != len(centers):
         raise invalid(

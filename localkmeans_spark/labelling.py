@@ -6,7 +6,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from localkmeans_spark.accessors import LocalKMeansParams
+from localkmeans_spark.accessors import LocalKMeansParams, with_parameters
 from localkmeans_spark.engine.columns import check_batch, check_dataframe, ingest_columns
 from localkmeans_spark.engine.config import DataConfig
 from localkmeans_spark.errors import count_of, invalid
@@ -21,6 +21,7 @@ from localkmeans_spark.predict import (
 from localkmeans_spark.scoring import Frame, RowRule, invalid_rows, wrong_width
 
 
+@with_parameters("rows both", set_by="rows")
 class LabelsRows(LocalKMeansParams):
     """What a model does with DataFrames. The model itself holds centers and frame."""
 

@@ -105,6 +105,9 @@ class Parameter:
         What the parameter does.
     fix : str
         What to do about a wrong value.
+    owner : str
+        Who has it: ``"fit"`` is the estimator's alone; the model keeps the value of a ``"both"``;
+        that of a ``"rows"`` can be set on the model, too, since transform reads rows by it.
     """
 
     default: Any
@@ -113,6 +116,7 @@ class Parameter:
     holds: Callable[[Any], bool]
     doc: str
     fix: str
+    owner: str = "both"
 
     @property
     def help(self) -> str:

@@ -6,6 +6,7 @@ the error messages all read :data:`PARAMETERS`.
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from typing import Any
 
@@ -38,29 +39,34 @@ PARAMETERS: dict[str, Parameter] = {
         "features", "a column name", as_text, bool,
         "Column with the features: a vector (dense or sparse) or an array of numbers.",
         "Name one column, or give several numeric columns with featuresCols.",
+        owner="rows",
     ),
     "featuresCols": Parameter(
         None, "a list of different column names", as_names,
         lambda names: len(names) > 0 and all(names) and len(set(names)) == len(names),
         "Numeric columns that together are the features, instead of featuresCol.",
         "List each numeric column once, for example ['age', 'income'].",
+        owner="rows",
     ),
     "predictionCol": Parameter(
         "prediction", "a column name", as_text, bool,
         "Column that transform adds with the number of each row's cluster (int).",
         "Give the new column a name.",
+        owner="rows",
     ),
     "distanceCol": Parameter(
         None, "a column name", as_text, bool,
         "Column that transform adds with the distance (distanceMeasure) to that cluster's center "
         "(double); no such column when unset.",
         "Give the new column a name, or leave it unset.",
+        owner="rows",
     ),
     "weightCol": Parameter(
         None, "a column name", as_text, anything,
         "Column with a weight >= 0 for each row; every row weighs 1 when unset or empty. Rows of "
         "weight 0 count for nothing, as if they were absent.",
         "Name a numeric column, or leave it unset.",
+        owner="rows",
     ),
     "k": Parameter(
         2, "an integer >= 1", as_integer, lambda k: k >= 1,
@@ -97,18 +103,21 @@ PARAMETERS: dict[str, Parameter] = {
         "Restarts from different initial centers, run side by side in the same passes; hopeless "
         "ones are dropped after a few rounds, and the best is returned.",
         "Use 5 when single fits end at different costs.",
+        owner="fit",
     ),
     "emptyClusters": Parameter(
         "keep", "'keep' or 'reseed'", as_text, one_of("keep", "reseed"),
         "What to do with a cluster that no row of any partition is nearest to: keep its center, "
         "or put it on a row drawn like an initial center.",
         "Use 'reseed' to have k clusters with rows.",
+        owner="fit",
     ),
     "checkpointDir": Parameter(
         None, "the path of a directory", as_text, bool,
         "Directory, on any file system Spark can write to, where the state of the fit is kept "
         "after each round; the same fit started again goes on from there. Removed at the end.",
         "Name a directory that outlives the driver, or leave it unset.",
+        owner="fit",
     ),
     "seed": Parameter(
         None, "an integer of at most 64 bits", as_integer, lambda seed: -(2**63) <= seed < 2**64,
@@ -135,6 +144,7 @@ PARAMETERS: dict[str, Parameter] = {
         "Centers to start from: an array, or a model of this library, MLlib or scikit-learn. "
         "Nothing is drawn at random then, and k follows from it if unset.",
         "Give one row of numbers for each cluster.",
+        owner="fit",
     ),
     "distanceMeasure": Parameter(
         "euclidean", "'euclidean' or 'cosine'", as_text, one_of("euclidean", "cosine"),
@@ -172,6 +182,7 @@ PARAMETERS: dict[str, Parameter] = {
         "one too large for dtype, or (cosine distance) zeros only: fail, leave them out, or (keep) "
         "let transform put them in an extra cluster k; fit leaves them out with keep as with skip.",
         "Use 'skip' to leave such rows out.",
+        owner="rows",
     ),
     "canonicalOrder": Parameter(
         False, "True or False", as_flag, anything,
@@ -230,6 +241,20 @@ def check_directions(owner: str, subject: str, centers: np.ndarray) -> None:
             owner, subject, "free of rows of zeros with distanceMeasure='cosine'",
             Fact(f"{zeros} of {count_of(len(centers), 'row')} of zeros"), "Leave them out.",
         )  # fmt: skip
+
+
+def signature() -> inspect.Signature:
+    """Return the signature of the estimator's constructor, as help() and notebooks show it."""
+    kind = inspect.Parameter
+    return inspect.Signature(
+        [
+            kind("self", kind.POSITIONAL_OR_KEYWORD),
+            *(
+                kind(name, kind.KEYWORD_ONLY, default=row.default)
+                for name, row in PARAMETERS.items()
+            ),
+        ]
+    )
 
 
 def parameter_docs() -> str:
