@@ -1,8 +1,7 @@
-"""The report and its parts: pages, pictures, tables."""
+"""The report: its page and its pictures."""
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -11,12 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.durations import duration
-from jobs.pictures import cluster_colors
-from jobs.pixels import Layout, image_layout
-from jobs.projection import principal_plane
-from jobs.report import ReportData, render
-from jobs.tables import json_line, rounds_table, sizes_table
+from localkmeans_spark.cli.pictures import Labels, cluster_colors, principal_plane
+from localkmeans_spark.cli.report import ReportData, render
 from localkmeans_spark.metrics import Confusion
 from localkmeans_spark.summary import FitRecord, RoundRecord
 
@@ -115,7 +110,7 @@ def test_the_page_says_what_happened() -> None:
     for part in (
         "k-means on &lt;rows&gt; &amp; co",
         "90 rows of 4 features in 2 partitions, grouped into 3 clusters",
-        "1 round made the cost worse and was taken back",
+        "1 round was taken back, because the cost had risen.",
         "only 3 distinct rows",
         "7 rows with null, NaN or infinite features were left out",
         "taken back: cost had risen",
@@ -126,6 +121,46 @@ def test_the_page_says_what_happened() -> None:
         assert part in told, part
 
 
+def test_only_a_cost_that_shows_it_has_risen() -> None:
+    rounds = [round_record(1, inertia=70.0), round_record(2, inertia=70.0000001, reverted=True)]
+    told = words(render(report_data(fit_record(reverts=1, rounds=rounds))))
+    assert "1 round was taken back, because the cost did not fall." in told
+
+
+def test_names_of_anything_are_shown_as_text() -> None:
+    data = report_data(fit_record(), feature_names=["a\x1b[2J", "<b>", "\u202ec", "d\n"])
+    page = render(replace(data, title="x\x00y", run={"features": "a\x1b[2J"}, command="c\x07"))
+    check_page(page)
+    assert not {"\x1b", "\x00", "\x07", "\u202e"} & set(page)
+    assert r"a\x1b[2J" in words(page)
+
+
+def test_a_shift_of_0_is_drawn() -> None:
+    rounds = [round_record(1), round_record(2, center_shift=0.0)]
+    shown = render(report_data(fit_record(rounds=rounds)))
+    plain = render(report_data(fit_record(rounds=[round_record(1), round_record(2)])))
+    assert len(re.findall(">0</text>", shown)) == len(re.findall(">0</text>", plain)) + 1
+    check_page(render(report_data(fit_record(rounds=rounds[1:]))))
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([0, 2.5, 5], ["0.0", "2.5", "5.0"]),
+        ([0, 500, 1000], ["0", "500", "1,000"]),
+        ([123456.1, 123456.2], ["123,456.1", "123,456.2"]),
+        ([1e9, 1.0001e9], ["1.0000e+09", "1.0001e+09"]),
+        ([1e-7, 2e-7], ["0.0000001", "0.0000002"]),
+        ([-0.0, 1.0], ["0", "1"]),
+        ([3.0], ["3"]),
+        ([0.5], ["0.5"]),
+        ([], []),
+    ],
+)
+def test_ticks_have_labels_of_their_own(values: list[float], labels: list[str]) -> None:
+    assert Labels().format_ticks(values) == labels
+
+
 def test_labels_are_paired_with_clusters() -> None:
     counts = np.array([[1, 29, 0], [0, 0, 30], [28, 2, 0]])
     page = render(report_data(fit_record(), confusion=Confusion(["x", "y", "<z>"], counts, 4)))
@@ -134,7 +169,7 @@ def test_labels_are_paired_with_clusters() -> None:
     assert "3.3% of the labelled rows" in told
     assert "4 rows have no label" in told
     # clusters stand in the order of the labels they match: 1, 2, 0
-    assert "label 1 2 0 x 29 1 y 30 &lt;z&gt; 2 28" in told
+    assert "cluster label 1 2 0 x 29 1 y 30 &lt;z&gt; 2 28" in told
 
 
 @pytest.mark.parametrize(
@@ -178,55 +213,6 @@ def test_names_of_features_are_shown_for_those_that_differ_most() -> None:
     assert "f17" in head
 
 
-def smooth_images(m: int, side: int, planes: int) -> np.ndarray:
-    noise = np.random.default_rng(1).normal(size=(m, side, side, planes))
-    return noise.cumsum(axis=1).cumsum(axis=2)
-
-
-@pytest.mark.parametrize(
-    ("rows", "planes"),
-    [
-        (smooth_images(200, 8, 1).reshape(200, -1), "gray"),
-        (smooth_images(200, 8, 3).reshape(200, -1), "last"),
-        (smooth_images(200, 8, 3).transpose(0, 3, 1, 2).reshape(200, -1), "first"),
-    ],
-)
-def test_images_are_recognised(rows: np.ndarray, planes: str) -> None:
-    layout = image_layout(rows)
-    assert layout is not None
-    assert (layout.side, layout.planes) == (8, planes)
-
-
-def test_digits_are_images() -> None:
-    datasets = pytest.importorskip("sklearn.datasets")
-    digits = datasets.load_digits().data
-    assert image_layout(digits) == Layout(8, "gray", pytest.approx(0.32, abs=0.02))
-    data = report_data(fit_record(10, 64, 300), sample=digits[:300], centers=digits[:10])
-    page = render(data)
-    check_page(page)
-    assert page.count('alt="center of cluster') == 10
-
-
-@pytest.mark.parametrize("d", [64, 65, 9, 192])
-def test_tables_are_no_images(d: int) -> None:
-    rng = np.random.default_rng(0)
-    blobs = rng.normal(size=(5, d))[rng.integers(5, size=400)] * 5 + rng.normal(size=(400, d))
-    assert image_layout(blobs) is None
-    one_factor = rng.normal(size=(400, 1)) + 0.3 * rng.normal(size=(400, d))
-    assert image_layout(one_factor) is None
-    series = rng.normal(size=(400, d)).cumsum(axis=1)
-    assert image_layout(series) is None
-    assert image_layout(np.ones((50, d))) is None
-    assert image_layout(blobs[:5]) is None
-
-
-def test_pixels_of_a_colour_image() -> None:
-    image = np.arange(75).reshape(5, 5, 3)
-    np.testing.assert_array_equal(Layout(5, "last", 0).image(image.ravel()), image)
-    planes = image.transpose(2, 0, 1).ravel()
-    np.testing.assert_array_equal(Layout(5, "first", 0).image(planes), image)
-
-
 @pytest.mark.parametrize("shape", [(60, 5), (6, 40), (30, 1), (1, 4), (2, 2)])
 def test_plane_is_that_of_the_svd(shape: tuple[int, int]) -> None:
     rows = np.random.default_rng(2).normal(size=shape) * np.arange(1, shape[1] + 1)
@@ -251,35 +237,3 @@ def test_colours_differ(k: int) -> None:
         assert contrast.min() > 2.1
     steps = np.abs(rgb[1:] - rgb[:-1]).max(axis=1)
     assert k == 1 or steps.min() > 0.1  # neighbours in number are far apart
-
-
-def test_rounds_table() -> None:
-    record = fit_record(rounds=[round_record(1), round_record(2, local_steps=1, empty_clusters=2)])
-    lines = rounds_table(record).splitlines()
-    assert lines[0].split() == "round iteration local steps inertia shift drift note".split()
-    assert lines[1].split() == ["1", "0", "5", "100", "1", "0.5"]
-    assert lines[2].split() == "2 5 1 50 0.5 0.5 L is now 1, 2 empty".split()
-    assert lines[3].split() == ["converged", "10", "33"]
-    assert lines[4].startswith("shift: ")
-    many = fit_record(rounds=[round_record(i) for i in range(1, 500)])
-    assert len(rounds_table(many).splitlines()) == 34
-
-
-def test_sizes_table() -> None:
-    lines = sizes_table({0: 1, 1: 3}).splitlines()
-    assert [line.split() for line in lines[1:]] == [["1", "3", "75.0%"], ["0", "1", "25.0%"]]
-    assert len(sizes_table(dict.fromkeys(range(500), 2)).splitlines()) == 32
-
-
-def test_json_is_standard() -> None:
-    text = json_line({"a": float("nan"), "b": 1.5, "c": "é"})
-    assert json.loads(text, parse_constant=pytest.fail) == {"a": None, "b": 1.5, "c": "é"}
-    assert "\n" not in text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(0.04, "0.0 s"), (42.4, "42 s"), (125, "2 min 5 s"), (7260, "2 h 1 min")],
-)
-def test_durations(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
