@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.ml.base import Estimator
@@ -17,10 +20,11 @@ from localkmeans_spark.fit_multiple import SharedFits, check_maps
 from localkmeans_spark.model import LocalKMeansModel, fitted_model
 from localkmeans_spark.params import parameter_docs, signature
 from localkmeans_spark.persistence import EstimatorReader, EstimatorWriter
-from localkmeans_spark.visible_log import visible_log
 
 if TYPE_CHECKING:
     from pyspark.ml._typing import ParamMap
+
+logger = logging.getLogger("localkmeans_spark")
 
 
 @with_parameters("rows both fit", set_by="rows both fit")
@@ -162,7 +166,7 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
         config = fit_config(self)
         check_dataframe(dataset, config.owner)
         self._check_new_columns(dataset)
-        with visible_log(self.getVerbose()):
+        with _visible_log(self.getVerbose()):
             result = fit(dataset, config)
         return fitted_model(self, result, dataset)
 
@@ -195,7 +199,7 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
             estimator._check_new_columns(dataset)
 
         def fit_group(members: list[int]) -> list[LocalKMeansModel]:
-            with visible_log(any(estimators[i].getVerbose() for i in members)):
+            with _visible_log(any(estimators[i].getVerbose() for i in members)):
                 results = fit_many(dataset, [configs[i] for i in members])
             return [
                 fitted_model(estimators[i], result, dataset)
@@ -212,6 +216,26 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
     def read(cls) -> EstimatorReader:
         """Return a reader: ``LocalKMeans.read().load(path)``."""
         return EstimatorReader(cls)
+
+
+@contextmanager
+def _visible_log(verbose: bool) -> Iterator[None]:
+    """Let the library's progress lines through; to stderr unless the program logs elsewhere."""
+    if not verbose:
+        yield
+        return
+    level = logger.level
+    handler = None if logger.hasHandlers() else logging.StreamHandler(sys.stderr)
+    if handler is not None:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+        logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if handler is not None:
+            logger.removeHandler(handler)
 
 
 LocalKMeans.__doc__ = (LocalKMeans.__doc__ or "").replace("{parameters}", parameter_docs())
