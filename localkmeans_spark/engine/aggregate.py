@@ -11,7 +11,8 @@ import numpy as np
 class Statistics:
     """What the first pass says of one machine (sums relative to ``origin``).
 
-    ``first_rows`` holds one row drawn by weight for every seed asked for.
+    ``first_rows`` holds one row drawn by weight for every seed asked for; ``checksum`` is that of
+    its blocks.
     """
 
     machine: int
@@ -29,6 +30,7 @@ class Statistics:
     zero_rows: int = 0
     vanished_rows: int = 0
     least_weight: float = 1.0
+    checksum: int = 0
 
 
 def concatenate(left: list, right: list) -> list:

@@ -1,14 +1,19 @@
 """How a block of rows travels between the JVM and the Python workers: raw bytes, no pickling.
 
-Layout: twelve int64 (:data:`_HEADER`), the machine's origin (n_features float64), sums of
+Layout: thirteen int64 (:data:`_HEADER`), the machine's origin (n_features float64), sums of
 weights and of weighted squares (2 float64), padding to 64 bytes, weights (n float64, if any), x.
 Sparse rows (``n_stored`` >= 0) have no origin; theirs is 0. In place of x they have indptr (n + 1
 int32), indices (int32), padding to 8 bytes, values. Reading makes views of the received bytes,
 not copies.
+
+The first int64 is the CRC-32 of everything after it, taken once, when the block is written. Blocks
+that Spark had to make again are compared by it with those of the first pass (``blocks.Blocks``).
 """
 
 from __future__ import annotations
 
+import sys
+import zlib
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +22,7 @@ from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 _HEADER = (
-    "machine", "n", "n_features", "is_float64", "is_weighted",
+    "checksum", "machine", "n", "n_features", "is_float64", "is_weighted",
     "n_stored", "is_unit", "invalid_features", "invalid_weights", "wrong_length", "zero_rows",
     "vanished_rows",
 )  # fmt: skip
@@ -47,6 +52,8 @@ class StoredBlock(NamedTuple):
         alone.
     is_unit : bool
         Whether rows were scaled to length 1 (cosine distance); their origin is 0 then.
+    checksum : int
+        Of the block's bytes; ``encode`` works it out.
     """
 
     machine: int
@@ -60,6 +67,7 @@ class StoredBlock(NamedTuple):
     zero_rows: int = 0
     vanished_rows: int = 0
     is_unit: bool = False
+    checksum: int = 0
 
 
 def encode(stored: StoredBlock) -> bytes:
@@ -78,7 +86,7 @@ def encode(stored: StoredBlock) -> bytes:
     sums = np.array([stored.sum_weights, stored.sum_sq])
     origin = b"" if is_sparse else stored.origin.astype(np.float64).tobytes()
     head = header.tobytes() + origin + sums.tobytes()
-    parts: list[bytes | memoryview] = [head, bytes(-len(head) % _ALIGN)]
+    parts: list[bytes | memoryview] = [head, bytes(-(8 + len(head)) % _ALIGN)]
     if weight is not None:
         parts.append(np.ascontiguousarray(weight, dtype=np.float64).data)
     if is_sparse:
@@ -86,12 +94,15 @@ def encode(stored: StoredBlock) -> bytes:
         parts += [places.data, bytes(-places.nbytes % 8), np.ascontiguousarray(x.values).data]
     else:
         parts.append(np.ascontiguousarray(x).data)
-    return b"".join(parts)
+    checksum = 0
+    for part in parts:
+        checksum = zlib.crc32(part, checksum)
+    return b"".join([checksum.to_bytes(8, sys.byteorder), *parts])
 
 
 def decode(data: bytes | np.ndarray) -> StoredBlock:
     """Read a block back; its arrays are read-only views of ``data``."""
-    machine, n, n_features, is_float64, is_weighted, n_stored, is_unit, *counts = (
+    checksum, machine, n, n_features, is_float64, is_weighted, n_stored, is_unit, *counts = (
         int(value) for value in np.frombuffer(data, dtype=np.int64, count=len(_HEADER))
     )
     offset = 8 * len(_HEADER)
@@ -117,4 +128,5 @@ def decode(data: bytes | np.ndarray) -> StoredBlock:
         values = np.frombuffer(data, dtype=dtype, count=n_stored, offset=offset)
         block = Block(SparseRows(places[: n + 1], places[n + 1 :], values, n_features), weight)
     sums = float(sum_weights), float(sum_sq)
-    return StoredBlock(machine, block, origin, *sums, *counts, is_unit=bool(is_unit))  # type: ignore[misc,arg-type]
+    found = StoredBlock(machine, block, origin, *sums, *counts, is_unit=bool(is_unit))  # type: ignore[misc,arg-type]
+    return found._replace(checksum=checksum)

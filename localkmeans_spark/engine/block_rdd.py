@@ -1,16 +1,24 @@
-"""DataFrame → RDD of encoded blocks."""
+"""DataFrame → RDD of encoded blocks, which Spark can make again with the same bits.
+
+A block that is lost with its executor is made again, by a task that may hold several partitions
+and in which rows that come through a shuffle arrive in another order. So every row brings the
+number of its partition along, and rows of a shuffle are sorted by a hash of their values.
+"""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from localkmeans_spark.engine.columns import IngestColumns, ingest_columns
 from localkmeans_spark.engine.config import FitConfig
@@ -40,10 +48,65 @@ def block_rdd(df: DataFrame, config: FitConfig, room: Room) -> RDD:
         data.distance_measure == "cosine",
     )
     n_rows = _rows_per_batch(df.sparkSession, columns)
-    selected = df.select(*columns.selected)
+    rows = df.select(*columns.selected)
     if data.num_partitions is not None:
-        selected = selected.repartition(data.num_partitions)
-    return _from_spark(selected, plan, n_rows)
+        return _blocks_of(_sorted(rows.repartition(data.num_partitions)), plan, n_rows)
+    nodes = _plan_nodes(_numbered(rows))
+    if nodes is None or any(map(_is_shuffle, nodes)):
+        return _blocks_of(_sorted(rows), plan, n_rows)
+    if nodes[0] == "LocalTableScan":
+        # Rows the driver holds: it would number them itself, all 0, but for a step in between.
+        # This one leaves them in their order.
+        rows = rows.sortWithinPartitions(F.monotonically_increasing_id())
+    blocks = _blocks_of(rows, plan, n_rows)
+    if _has_shuffle(blocks):  # in an RDD that the DataFrame was made of
+        return _blocks_of(_sorted(rows), plan, n_rows)
+    return blocks
+
+
+def _numbered(rows: DataFrame) -> DataFrame:
+    """Add the number of each row's partition, whatever task makes it."""
+    return rows.select("*", F.spark_partition_id().alias("partition"))
+
+
+def _sorted(rows: DataFrame) -> DataFrame:
+    """Put the rows of each partition into an order that depends on their values alone."""
+    return rows.sortWithinPartitions(F.xxhash64(*rows.columns))
+
+
+# A step of a plan: its name after the lines and marks of the tree.
+_NODE = re.compile(r"^[ :+\-|]*(?:\*\(\d+\) )?(\w+)", re.MULTILINE)
+
+
+def _plan_nodes(rows: DataFrame) -> list[str] | None:
+    """Return the names of the steps by which Spark would make the rows, from the last on.
+
+    Those of cached tables that the rows come from are among them. None if Spark does not say.
+
+    Notes
+    -----
+    A private call of PySpark (``_jdf``); seen to work with 3.5 to 4.3.
+    """
+    try:
+        text = str(rows._jdf.queryExecution().executedPlan().toString())
+    except (AttributeError, TypeError, Py4JError):
+        return None
+    return None if "Truncated plan of" in text else _NODE.findall(text)
+
+
+def _is_shuffle(node: str) -> bool:
+    """Whether rows come out of this step of a plan in any order.
+
+    Spark calls it Exchange, ReusedExchange, ShuffleQueryStage or AQEShuffleRead; plugins have
+    names that contain one of the two words. A table that is broadcast keeps its order.
+    """
+    return ("Exchange" in node or "Shuffle" in node) and "Broadcast" not in node
+
+
+def _has_shuffle(rdd: RDD) -> bool:
+    """Whether there is a shuffle in what an RDD is made of: ``toDebugString`` indents it."""
+    lineage = rdd.toDebugString()
+    return lineage is None or b"+-(" in lineage
 
 
 def _rows_per_batch(session: SparkSession, columns: IngestColumns) -> int:
@@ -57,10 +120,10 @@ def _rows_per_batch(session: SparkSession, columns: IngestColumns) -> int:
     return max(1, min(limit, configured if configured > 0 else limit))
 
 
-def _from_spark(selected: DataFrame, plan: IngestPlan, n_rows: int) -> RDD:
-    session = selected.sparkSession
+def _blocks_of(rows: DataFrame, plan: IngestPlan, n_rows: int) -> RDD:
+    session = rows.sparkSession
     with _records_per_batch(session, n_rows):
-        blocks = selected.mapInArrow(partial(encode_partition, plan=plan), BLOCK_SCHEMA)
+        blocks = _numbered(rows).mapInArrow(partial(encode_partition, plan=plan), BLOCK_SCHEMA)
         # Straight from the JVM's byte arrays: a Python RDD of rows would pickle each block twice.
         jvm: Any = session.sparkContext._jvm
         typed = getattr(blocks._jdf, "as")(jvm.org.apache.spark.sql.Encoders.BINARY())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.sql import DataFrame
 
@@ -18,12 +20,9 @@ from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.data_summary import DataSummary, summarise
 from localkmeans_spark.engine.first_pass import FirstPassOrder, describe_within, unpack
 from localkmeans_spark.engine.limits import Room
-from localkmeans_spark.engine.machine import (
-    Merge,
-    Worker,
-    run_machines,
-)
+from localkmeans_spark.engine.machine import Answer, Merge, Worker, merge_answers, run_machines
 from localkmeans_spark.engine.merge_tree import tree_depth
+from localkmeans_spark.errors import Fact, count_of, invalid
 
 # Tasks a core: enough to even out machines of different sizes, few enough to keep the fixed cost
 # of a task (about 10 ms) small.
@@ -43,11 +42,17 @@ class Blocks:
     data : DataSummary
     max_job_bytes : int
         Most that one job's centers may take.
+    partitions : list of (int, int)
+        Number and checksum of every partition with blocks, as the first pass found them.
+    owner : str
+        Class shown in messages.
     """
 
     tasks: RDD
     data: DataSummary
     max_job_bytes: int
+    partitions: list[tuple[int, int]]
+    owner: str
 
     def run(
         self, worker: Worker, payload: Any, merge: Merge, description: str, summary_bytes: int
@@ -73,10 +78,50 @@ class Blocks:
             Of all machines.
         n_tasks : int
             Tasks that sent a summary.
+
+        Raises
+        ------
+        InvalidInputError
+            If a block was lost and made again with other rows than in the first pass.
         """
         n_tasks = self.tasks.getNumPartitions()
         depth = tree_depth(n_tasks, summary_bytes)
-        return _run(self.tasks, worker, payload, merge, description, depth), n_tasks
+        try:
+            answer = _run(self.tasks, worker, payload, merge, description, depth)
+        except Exception as error:
+            # Rows of another shape can make workers, or the merging here, fail.
+            if not isinstance(error, Py4JError) or "PythonException" in str(error):
+                self._compare()
+            raise
+        self.check(answer.partitions)
+        return answer.value, n_tasks
+
+    def _compare(self) -> None:
+        """Compare the partitions with the first pass in a job of its own, after another failed."""
+        try:
+            answer = _run(self.tasks, _nothing, None, _nothing, "comparing the rows", depth=1)
+        except Exception:
+            return  # the first failure is all there is to tell
+        self.check(answer.partitions)
+
+    def check(self, partitions: list[tuple[int, int]]) -> None:
+        """Compare what a job read with the first pass: every partition once, with the same rows.
+
+        Raises
+        ------
+        InvalidInputError
+        """
+        if sorted(partitions) == self.partitions:
+            return
+        seen, expected = Counter(partitions), Counter(self.partitions)
+        n_odd = len({number for number, _ in (seen - expected) + (expected - seen)})
+        raise invalid(
+            self.owner, "the rows", "the same each time Spark reads them",
+            Fact(f"other rows in {count_of(n_odd, 'partition')} of {len(self.partitions):,} when "
+                 "lost blocks were read again"),
+            "The source or a function is not deterministic, or a file was rewritten: write the "
+            "rows to a table first, or call checkpoint() on the DataFrame, and fit what comes out.",
+        )  # fmt: skip
 
 
 def _run(
@@ -87,15 +132,15 @@ def _run(
     description: str,
     depth: int,
     empty_too: bool = False,
-) -> Any:
+) -> Answer:
     context = rdd.context
     before = context.getLocalProperty("spark.job.description")
     context.setJobDescription(f"LocalKMeans: {description}")
     shared = _share(context, payload)
     run = partial(run_machines, worker=worker, payload=shared, merge=merge, empty_too=empty_too)
-    add = partial(_merge_optional, merge=merge)
+    add = partial(merge_answers, merge=merge)
     try:
-        return rdd.mapPartitions(run).treeAggregate(None, add, add, depth=depth)
+        return rdd.mapPartitions(run).treeAggregate(Answer(None, []), add, add, depth=depth)
     finally:
         # A failed job may still have tasks running that read it: those fail, harmlessly.
         shared.destroy()
@@ -122,11 +167,8 @@ def _share(context: SparkContext, payload: Any) -> Any:
     return _Enclosed(data) if len(data) <= _ENCLOSED_BYTES else context.broadcast(payload)
 
 
-def _merge_optional(left: Any, right: Any, merge: Merge) -> Any:
-    """Merge, taking None as nothing."""
-    if left is None:
-        return right
-    return left if right is None else merge(left, right)
+def _nothing(*_: Any) -> None:
+    """A worker that looks at its blocks' checksums only."""
 
 
 @contextmanager
@@ -174,10 +216,13 @@ def open_blocks(
         found = _run(
             cached, describe_within, order, concatenate, "reading the data", depth=1, empty_too=True
         )
-        data = summarise(unpack(found or [], room, config), config)
+        data = summarise(unpack(found.value or [], room, config), config)
         n_tasks = _TASKS_PER_CORE * cached.context.defaultParallelism
         # Coalescing never splits a machine, and follows where the cached blocks are.
         tasks = cached.coalesce(min(cached.getNumPartitions(), n_tasks))
-        yield Blocks(tasks, data, room.for_centers)
+        partitions = sorted(dict(found.partitions).items())
+        blocks = Blocks(tasks, data, room.for_centers, partitions, config.owner)
+        blocks.check(found.partitions)  # no number twice
+        yield blocks
     finally:
         cached.unpersist()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from localkmeans_spark.engine.arrow_rows import RowBatch, read_features
@@ -51,29 +51,31 @@ class IngestPlan(NamedTuple):
 def encode_partition(
     batches: Iterator[pa.RecordBatch], plan: IngestPlan
 ) -> Iterator[pa.RecordBatch]:
-    """Turn a partition into blocks, one binary row each; see :func:`encode_rows`."""
-    for data in encode_rows(batches, plan):
-        yield _as_batch(data)
-
-
-def encode_rows(batches: Iterator[pa.RecordBatch], plan: IngestPlan) -> Iterator[bytes]:
-    """Turn a partition into blocks of about 2 MB.
+    """Turn a partition into blocks of about 2 MB, one binary row each.
 
     A machine whose first rows are sparse enough (``prefers_sparse``) keeps its rows sparse.
     Rows that break a rule are counted, not kept; the driver decides what they mean. Rows of
     weight 0 are dropped before. An empty partition gives no block.
+
+    Parameters
+    ----------
+    batches : iterator of RecordBatch
+        Columns: features, weight if there are weights, the partition's number in every row. The
+        task's own number would not do: a block that is made again may be made by a task that
+        holds several partitions.
+    plan : IngestPlan
     """
-    builder = _BlockBuilder(_machine(), plan)
+    builder: _BlockBuilder | None = None
     for batch in batches:
-        yield from builder.add(batch)
-    yield from builder.finish()
+        if not batch.num_rows:
+            continue
+        if builder is None:
+            builder = _BlockBuilder(batch.column(batch.num_columns - 1)[0].as_py(), plan)
+        yield from map(_as_batch, builder.add(batch))
+    if builder is not None:
+        yield from map(_as_batch, builder.finish())
     # Arrow keeps tens of MB for its next arrays; this process goes on with NumPy's.
     pa.default_memory_pool().release_unused()
-
-
-def _machine() -> int:
-    context = TaskContext.get()
-    return context.partitionId() if context is not None else 0
 
 
 def _as_batch(data: bytes) -> pa.RecordBatch:
@@ -198,6 +200,7 @@ class _BlockBuilder:
             x = concatenate(self._rows)
         else:
             x = np.empty((0, n_features), dtype=self._plan.dtype)
+        x = _without_minus_0(x)
         weight = np.concatenate(self._weights or [np.empty(0)]) if self._plan.is_weighted else None
         sq = _row_sq_norms(x)
         stored = StoredBlock(
@@ -238,6 +241,17 @@ def _in_form(x: Any, keeps_sparse: bool) -> Iterator[tuple[slice, Any]]:
         return
     for rows in slices(len(x), rows_made_dense(x.shape[1])):
         yield rows, x[rows].toarray()
+
+
+def _without_minus_0(x: Any) -> Any:
+    """Return the rows with 0 for every -0.
+
+    Rows are sorted by a hash that takes the two for equal: with both, bits would depend on the
+    order in which the rows arrived.
+    """
+    if isinstance(x, SparseRows):
+        return replace(x, values=x.values + 0)
+    return x + 0
 
 
 def _row_sq_norms(x: Any) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -54,14 +55,44 @@ class Machine:
         """Sum of ``w * ||x||**2`` in that frame."""
         return float(sum(item.sum_sq for item in self.stored))
 
+    @property
+    def checksum(self) -> int:
+        """Of all blocks in their order."""
+        found = [item.checksum for item in self.stored]
+        return zlib.crc32(np.array(found, dtype=np.int64).tobytes())
+
 
 Worker = Callable[[Machine, Any], Any]
 Merge = Callable[[Any, Any], Any]
 
 
+class Answer(NamedTuple):
+    """What one or more machines say.
+
+    Attributes
+    ----------
+    value : object
+        What the worker returned, merged; None when it was not run.
+    partitions : list of (int, int)
+        Number and checksum of every machine that has blocks, those without usable rows included.
+    """
+
+    value: Any
+    partitions: list[tuple[int, int]]
+
+
+def merge_answers(left: Answer, right: Answer, merge: Merge) -> Answer:
+    """Merge two answers; a value of None is nothing."""
+    if left.value is None or right.value is None:
+        value = right.value if left.value is None else left.value
+    else:
+        value = merge(left.value, right.value)
+    return Answer(value, left.partitions + right.partitions)
+
+
 def run_machines(
     data: Iterable[bytes], worker: Worker, payload: Any, merge: Merge, empty_too: bool = False
-) -> Iterator[Any]:
+) -> Iterator[Answer]:
     """Run a worker on every machine of a task and merge what they return.
 
     A task may hold several machines, one after the other; only one machine's blocks are in
@@ -80,18 +111,17 @@ def run_machines(
 
     Yields
     ------
-    One merged summary, or nothing when the task has no machine.
+    One answer.
     """
-    merged, order = None, payload.value
+    merged, order = Answer(None, []), payload.value
     with _blas().limit(limits=blas_threads(), user_api="blas"):
         for number, stored in groupby(map(decode, data), key=lambda item: item.machine):
             machine = Machine(number, list(stored))
-            if machine.blocks or empty_too:
-                found = worker(machine, order)
-                merged = found if merged is None else merge(merged, found)
+            runs = bool(machine.blocks) or empty_too
+            found = Answer(worker(machine, order) if runs else None, [(number, machine.checksum)])
+            merged = merge_answers(merged, found, merge)
             del machine  # before the next one's blocks are read
-    if merged is not None:
-        yield merged
+    yield merged
 
 
 @cache
@@ -140,6 +170,7 @@ def describe(machine: Machine, seeds: Sequence[int]) -> Statistics:
         zero_rows=sum(item.zero_rows for item in machine.stored),
         vanished_rows=sum(item.vanished_rows for item in machine.stored),
         least_weight=min((_least(block.weight) for block in blocks), default=1.0),
+        checksum=machine.checksum,
     )
 
 

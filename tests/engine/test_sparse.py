@@ -50,7 +50,8 @@ def arrow_column(vectors):
 
 
 def blocks_of(vectors, dtype="float64"):
-    batch = pa.RecordBatch.from_arrays([arrow_column(vectors)], names=["features"])
+    columns = [arrow_column(vectors), pa.array([5] * len(vectors))]
+    batch = pa.RecordBatch.from_arrays(columns, names=["features", "partition"])
     plan = IngestPlan("vector", None, False, dtype)
     found = encode_partition(iter([batch]), plan)
     return [decode(row) for piece in found for row in piece.column(0).to_pylist()]
