@@ -9,8 +9,6 @@ Runs a command against it and takes everything down again, whatever happens:
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import os
 import re
 import signal
@@ -18,21 +16,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 if __package__ in (None, ""):  # run as a script: the repository is not on the path yet
     sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from jobs.failures import user_errors
-from jobs.java import ensure_java
-from jobs.processes import children_of, end_group, run_group, signals_held
+import click
+from click.exceptions import Exit
+
+from localkmeans_spark.cli.failures import user_errors
+from localkmeans_spark.cli.java import ensure_java
 from localkmeans_spark.errors import invalid
 
-_START_SECONDS = 90
-_STOP_SECONDS = 10
+_START_SECONDS, _STOP_SECONDS = 90, 10
 _STARTED = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = re.compile(r"Successfully registered with master")
 
@@ -56,23 +54,20 @@ class LocalCluster:
     ----------
     master_url : str
         ``spark://127.0.0.1:PORT``; the port is a free one.
+    processes : list of Popen
+        The master, then the workers in the order of their numbers.
     """
 
     def __init__(
-        self,
-        workers: int = 2,
-        cores: int = 1,
-        memory: str = "2g",
-        worker_python: str | None = None,
+        self, workers: int = 2, cores: int = 1, memory: str = "2g", worker_python: str | None = None
     ) -> None:
-        self.cores = cores
-        self.memory = memory
         self.worker_python = worker_python
         self.master_url = ""
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._size = ["--cores", str(cores), "--memory", memory]
         self._count = workers
-        self._master: subprocess.Popen[bytes] | None = None
-        self._workers: list[subprocess.Popen[bytes]] = []
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder = Path("/nowhere")
+        self._stack = ExitStack()
 
     def __enter__(self) -> LocalCluster:
         try:
@@ -85,21 +80,12 @@ class LocalCluster:
     def __exit__(self, *error: object) -> None:
         self.stop()
 
-    @property
-    def worker_pids(self) -> list[int]:
-        """Process ids of the workers, in the order of their numbers."""
-        return [worker.pid for worker in self._workers]
-
     def environment(self) -> dict[str, str]:
         """Return the environment for a driver of this cluster, ``spark-submit`` on its PATH."""
         env = dict(os.environ)
         bins = [str(_spark_home() / "bin"), str(Path(sys.executable).parent), env.get("PATH", "")]
-        env.update(
-            MASTER=self.master_url,
-            SPARK_HOME=str(_spark_home()),
-            SPARK_LOCAL_IP="127.0.0.1",
-            PATH=os.pathsep.join(bins),
-        )
+        env.update(MASTER=self.master_url, SPARK_HOME=str(_spark_home()), PATH=":".join(bins))
+        env["SPARK_LOCAL_IP"] = "127.0.0.1"
         # The driver tells the workers which interpreter to start.
         env["PYSPARK_PYTHON"] = self.worker_python or env.get("PYSPARK_PYTHON") or sys.executable
         env.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -107,82 +93,82 @@ class LocalCluster:
 
     def kill_worker(self, number: int) -> None:
         """Kill a worker and its executors at once, as if its machine were lost."""
-        end_group(self._workers[number], signal.SIGKILL)
+        end_group(self.processes[1 + number], signal.SIGKILL)
 
     def kill_executors(self, number: int) -> None:
         """Kill a worker's executors; the worker lives on and starts new ones."""
-        for pid in children_of(self._workers[number].pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        words = ["ps", "-A", "-o", "pid=,ppid=,stat="]
+        for line in subprocess.check_output(words, text=True).splitlines():
+            pid, parent, state = line.split()
+            # spark-class leaves an ended child that nobody asked after (Z)
+            if int(parent) == self.processes[1 + number].pid and state[0] != "Z":
+                with suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
 
     def stop(self) -> None:
         """End every process of the cluster and remove its files; more than once does no harm."""
-        running = [*self._workers, *([self._master] if self._master else [])]
-        with signals_held():
-            for process in running:
+        held = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+        try:
+            for process in reversed(self.processes):
                 end_group(process, signal.SIGTERM)
             deadline = time.monotonic() + _STOP_SECONDS
-            for process in running:
-                with contextlib.suppress(subprocess.TimeoutExpired):
+            for process in reversed(self.processes):
+                with suppress(subprocess.TimeoutExpired):
                     process.wait(max(0.0, deadline - time.monotonic()))
                 end_group(process, signal.SIGKILL)
                 process.wait()
-            if self._folder is not None:
-                self._folder.cleanup()
-            self._master, self._workers, self._folder = None, [], None
+            self._stack.close()
+            self.processes = []
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _start(self) -> None:
         ensure_java()
-        self._folder = tempfile.TemporaryDirectory(
+        folder = tempfile.TemporaryDirectory(
             prefix="localkmeans-cluster-", ignore_cleanup_errors=True
         )
+        self._folder = Path(self._stack.enter_context(folder))
+        (self._folder / "conf").mkdir()  # empty: the user's own Spark settings stay out of this
         free = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-        self._master = self._daemon("master", "master.Master", *free)
-        self.master_url = self._wait_for(_STARTED, "master", self._master).group(1)
+        self._daemon("master", "master.Master", *free)
+        self.master_url = self._wait_for(_STARTED, "master", 0)[1]
         for number in range(self._count):
-            size = ["--cores", str(self.cores), "--memory", self.memory]
-            place = ["--work-dir", str(self._path(f"work-{number}"))]
-            words = [*free, *size, *place, self.master_url]
-            self._workers.append(self._daemon(f"worker-{number}", "worker.Worker", *words))
-        for number, worker in enumerate(self._workers):
-            self._wait_for(_REGISTERED, f"worker-{number}", worker)
+            place = ["--work-dir", str(self._folder / f"work-{number}")]
+            words = [*free, *self._size, *place, self.master_url]
+            self._daemon(f"worker-{number}", "worker.Worker", *words)
+        for number in range(self._count):
+            self._wait_for(_REGISTERED, f"worker-{number}", 1 + number)
 
-    def _path(self, name: str) -> Path:
-        assert self._folder is not None
-        return Path(self._folder.name) / name
-
-    def _daemon(self, name: str, main_class: str, *words: str) -> subprocess.Popen[bytes]:
+    def _daemon(self, name: str, main_class: str, *words: str) -> None:
         """Start a process of the cluster, in a process group of its own with all it starts."""
-        settings = self._path("conf")
-        settings.mkdir(exist_ok=True)  # empty: the user's own Spark settings stay out of this
         env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
         env.update(
             SPARK_HOME=str(_spark_home()),
-            SPARK_CONF_DIR=str(settings),
+            SPARK_CONF_DIR=str(self._folder / "conf"),
             SPARK_LOCAL_IP="127.0.0.1",
-            SPARK_LOCAL_DIRS=str(self._path(f"local-{name}")),
+            SPARK_LOCAL_DIRS=str(self._folder / f"local-{name}"),
             SPARK_DAEMON_MEMORY="512m",
             SPARK_MASTER_OPTS="-Dspark.master.rest.enabled=false",
         )
-        command = [str(_spark_home() / "bin/spark-class"), f"org.apache.spark.deploy.{main_class}"]
-        with self._path(f"{name}.log").open("wb") as log:
-            return subprocess.Popen(
-                [*command, *words],
+        start = [str(_spark_home() / "bin/spark-class"), f"org.apache.spark.deploy.{main_class}"]
+        with (self._folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [*start, *words],
                 env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self.processes.append(process)
 
-    def _wait_for(
-        self, line: re.Pattern[str], name: str, process: subprocess.Popen[bytes]
-    ) -> re.Match[str]:
+    def _wait_for(self, line: re.Pattern[str], name: str, place: int) -> re.Match[str]:
         """Wait until ``line`` stands in the log of ``name``."""
         deadline = time.monotonic() + _START_SECONDS
         while True:
-            ended = process.poll() is not None
-            log = self._path(f"{name}.log").read_text(errors="replace")
+            ended = self.processes[place].poll() is not None
+            log = (self._folder / f"{name}.log").read_text(errors="replace")
             found = line.search(log)
             if found:
                 return found
@@ -199,51 +185,57 @@ def _spark_home() -> Path:
     return Path(pyspark.__file__).parent
 
 
-def run_command(cluster: LocalCluster, command: Sequence[str]) -> int:
-    """Run ``command`` with ``{master}`` filled in and return its exit status."""
-    words = [word.replace("{master}", cluster.master_url) for word in command]
+def end_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Send a signal to a process started with ``start_new_session`` and to all of its group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def run_group(words: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run a command and return its exit status as shells report it.
+
+    Ctrl-C reaches the command through this process, and whatever of it is left when it ends, or
+    when this process is told to end, is killed.
+    """
+    process = subprocess.Popen(words, env=env, start_new_session=True)
     try:
-        return run_group(words, cluster.environment())
-    except OSError as error:
-        fix = f"{error.strerror}."
-        raise invalid(
-            "local_cluster", "the command", "a program that can be run", words[0], fix
-        ) from None
+        status = process.wait()
+    except BaseException:
+        end_group(process, signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_SECONDS)
+        raise
+    finally:
+        end_group(process, signal.SIGKILL)
+        process.wait()
+    return status if status >= 0 else 128 - status
 
 
-def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="local_cluster",
-        usage="python jobs/local_cluster.py [options] -- command ...",
-        description="Run a command against a Spark cluster on this machine.",
-        epilog="{master} in the command, and MASTER in its environment, are the master's URL.",
-    )
-    parser.add_argument("--workers", type=int, default=2, help="worker processes (default: 2)")
-    parser.add_argument("--cores", type=int, default=1, help="cores of a worker (default: 1)")
-    parser.add_argument("--memory", default="2g", help="memory of a worker (default: 2g)")
-    parser.add_argument("--worker-python", metavar="PATH", help="interpreter of Python workers")
-    parser.add_argument("command", nargs="+", help="the command and its arguments")
-    options = parser.parse_args(argv)
-    for flag, value in (("--workers", options.workers), ("--cores", options.cores)):
-        if value < 1:
-            raise invalid("local_cluster", flag, "1 or more", value, "Give a larger one.")
-    return options
-
-
-def _raise_exit(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
+@click.command(help=__doc__.split("\n")[0])
+@click.option("--workers", type=click.IntRange(1), default=2, help="Worker processes.")
+@click.option("--cores", type=click.IntRange(1), default=1, help="Cores of a worker.")
+@click.option("--memory", default="2g", help="Memory of a worker.")
+@click.option("--worker-python", metavar="PATH", help="Interpreter of Python workers.")
+@click.argument("command", nargs=-1, required=True)
+def _command(
+    workers: int, cores: int, memory: str, worker_python: str | None, command: tuple[str, ...]
+) -> int:
+    with LocalCluster(workers, cores, memory, worker_python) as cluster:
+        words = [word.replace("{master}", cluster.master_url) for word in command]
+        try:
+            return run_group(words, cluster.environment())
+        except OSError as error:
+            rule, fix = "a program that can be run", f"{error.strerror}."
+            raise invalid("local_cluster", "the command", rule, words[0], fix) from None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Start a cluster, run the command, take the cluster down; return the command's status."""
     with user_errors("local_cluster"):
-        options = _parse(argv)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _raise_exit)
-        with LocalCluster(
-            options.workers, options.cores, options.memory, options.worker_python
-        ) as cluster:
-            return run_command(cluster, options.command)
+        words = list(sys.argv[1:] if argv is None else argv)
+        with suppress(Exit), _command.make_context("local_cluster", words) as context:
+            return int(_command.invoke(context))
+    return 0
 
 
 if __name__ == "__main__":

@@ -30,6 +30,11 @@ _USER_SLIPS = re.compile(
     r"|No space left on device|Disk quota exceeded|File name too long|Read-only file system",
     re.IGNORECASE,
 )
+# An error of the library raised by a Python worker, or by a column.
+_RAISED = re.compile(
+    r"(?:\bInvalidInputError: |\[USER_RAISED_EXCEPTION\] (?=LocalKMeans))(.+?)(?: SQLSTATE: \w+)?$",
+    re.MULTILINE,
+)
 # What hides the reason when the disk is full, so it is looked for first.
 _FIRST = re.compile(r"No space left on device|Disk quota exceeded")
 
@@ -115,18 +120,22 @@ def _end(owner: str, text: str, status: int) -> NoReturn:
 
 def _fixable(error: Exception) -> str | None:
     """Return the line to show when the user can fix the error, else None."""
-    module = type(error).__module__
-    if isinstance(error, InvalidInputError):
-        return str(error)
+    module, text = type(error).__module__, str(error)
+    of_spark = module.startswith(("pyspark", "py4j"))
+    raised = _RAISED.search(text) if of_spark else None
+    if raised or isinstance(error, InvalidInputError):
+        from localkmeans_spark.cli.flags import in_words_of_flags
+
+        text = raised[1] if raised else text
+        return in_words_of_flags(re.sub(r"^LocalKMeans(Model)?: ", "", text))
     if isinstance(error, ModuleNotFoundError) and error.name:
         return _not_installed(error.name.split(".")[0])
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if module.startswith("click"):
         return f"{error.format_message().rstrip('.')}. See --help."  # type: ignore[attr-defined]
-    if not module.startswith(("pyspark", "py4j")):
+    if not of_spark:
         return None
-    text = str(error)
     if _FIRST.search(text):
         return _telling_line(text, about=_FIRST)
     from pyspark.errors import AnalysisException

@@ -97,7 +97,7 @@ class _Value(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         assert param is not None and ctx is not None
-        owner, subject = ctx.info_name or "", _subject(param.name, ctx)
+        owner, subject = str(ctx.command.name), _subject(param.name, ctx)
         if isinstance(value, str) and ("\0" in value or not _is_unicode(value)):
             rule = "text in UTF-8 without NUL"
             raise invalid(owner, subject, rule, value, "Name it in another way.")
@@ -283,15 +283,16 @@ def options_of(context: click.Context, required: Iterable[str]) -> Options:
     values["feature_cols"] = values["feature_cols"] or ()
     values["id_cols"] = values["id_cols"] or ()
     given = {name: values.get(flag_of(name)[2:].replace("-", "_")) for name in params.PARAMETERS}
-    given = {name: value for name, value in given.items() if value is not None and value != ()}
-    return Options(owner=context.info_name, params=given, **values)
+    given = {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name, value in given.items() if not name.startswith("featuresCol")}
+    return Options(owner=context.command.name, params=given, **values)
 
 
 def _read_config(context: click.Context, flag: click.Parameter, path: str | None) -> str | None:
     """Make the flags that a TOML file holds the defaults of those not given."""
     if path is None:
         return None
-    owner, known = context.info_name or "", {}
+    owner, known = str(context.command.name), {}
     for option in context.command.params:
         if option.name != "config":
             known[option.name] = getattr(option, "is_bool_flag", False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from localkmeans_spark.cli.failures import debug_wanted, user_errors
 
@@ -27,11 +28,15 @@ def _run(owner: str, words: list[str], only: str | None) -> None:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
+        from click.exceptions import Exit
+
         from localkmeans_spark.cli.flags import application
 
         command = application().commands[only] if only else application()
         called = f"python jobs/{only}.py" if only else "localkmeans"
-        command.main(words, prog_name=called, standalone_mode=False)
+        # Not command.main, which has its own words for Ctrl-C.
+        with suppress(Exit), command.make_context(called, words) as context:  # Exit: --help
+            command.invoke(context)
 
 
 if __name__ == "__main__":

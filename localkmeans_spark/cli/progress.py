@@ -8,11 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from localkmeans_spark.cli.text import shown
+from localkmeans_spark.errors import count_of
 
 
 def say(owner: str, text: str) -> None:
     """Write one line of progress."""
     print(f"{owner}: {shown(text)}", file=sys.stderr, flush=True)
+
+
+def tell_invalid(owner: str, n_rows: int, k: int) -> None:
+    """Say what cluster k is, where rows were put into it."""
+    if n_rows:
+        what = "null, NaN or infinity among the features, or zeros only with cosine distance"
+        say(owner, f"cluster {k} holds {count_of(n_rows, 'row')} that no center is near to: {what}")
 
 
 def duration(seconds: float) -> str:

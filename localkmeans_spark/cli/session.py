@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -67,6 +67,8 @@ def open_session(
         yield active
         return
     quiet = not (debug_wanted() if debug is None else debug)
+    if quiet:
+        _hush_pyspark()
     with ExitStack() as stack:
         if "PYSPARK_GATEWAY_PORT" in os.environ:  # by spark-submit: its JVM is there already
             spark = _join(app_name, dict(conf or {}), master, quiet)
@@ -188,6 +190,15 @@ def _stderr_aside(quiet: bool) -> Iterator[Callable[[], str]]:
             sys.stderr.flush()
             os.dup2(real, 2)
             os.close(real)
+
+
+def _hush_pyspark() -> None:
+    """Keep PySpark 4 from writing an analysis error to stderr as JSON before it raises it."""
+    with suppress(ImportError):  # PySpark 3.5
+        from pyspark.logger import PySparkLogger
+
+        for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+            PySparkLogger.getLogger(name).disabled = True
 
 
 @contextmanager

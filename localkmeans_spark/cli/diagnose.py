@@ -1,0 +1,153 @@
+"""Say whether a table's partitions suit local steps: ``localkmeans diagnose``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from pyspark.ml.functions import array_to_vector
+from pyspark.ml.stat import Summarizer
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, FloatType
+
+from localkmeans_spark.cli.columns import Table, column
+from localkmeans_spark.cli.flags import Options
+from localkmeans_spark.cli.predict import check_model, load_model, with_features
+from localkmeans_spark.cli.progress import say
+from localkmeans_spark.cli.rows import SETTINGS, features_array, labelled
+from localkmeans_spark.cli.session import open_session
+from localkmeans_spark.cli.tables import find_source, read_table
+from localkmeans_spark.cli.text import json_line, printable
+from localkmeans_spark.diagnosis import Diagnosis, diagnose
+from localkmeans_spark.errors import Fact, count_of, invalid
+from localkmeans_spark.model import LocalKMeansModel
+
+OWNER = "diagnose"
+_MOST_LABELS = 1_000
+_INF = float("inf")
+
+
+def run(options: Options) -> None:
+    """Count, and print what the counts mean."""
+    if (options.model is None) == (options.label_col is None):
+        found = Fact("both" if options.model else "neither")
+        rule = "given by either --label-col or --model"
+        raise invalid(OWNER, "the clusters", rule, found, "Give one of them.")
+    if options.model is not None:
+        check_model(OWNER, options.model)
+    source = find_source(OWNER, options)
+    with open_session("localkmeans diagnose", options.master, SETTINGS, options.debug) as spark:
+        if options.model is not None:
+            model = load_model(options)
+            options = with_features(model, options)
+            table = read_table(OWNER, spark, source, options, model.numFeatures)
+            result = by_model(model, table)
+        else:
+            table = read_table(OWNER, spark, source, options)
+            result = by_label(table, options.handle_invalid or "error")
+    print(result.text())
+    print(json_line(result.to_dict()), flush=True)
+
+
+def by_model(model: LocalKMeansModel, table: Table) -> Diagnosis:
+    """Diagnose with the clusters of a model: one pass."""
+    own = model.copy()
+    if table.features_col is not None:
+        own.setFeaturesCol(table.features_col)
+    else:
+        own.setFeaturesCols(list(table.feature_cols))
+    k, d = own.centers.shape
+    distance = column("distance")
+    # Of unit vectors, for cosine: |a - b|^2 = 2 (1 - cos).
+    squared = 2.0 * distance if own.getDistanceMeasure() == "cosine" else distance**2
+    rows = labelled(own, replace(table, label_col=None))
+    counted: Any = (
+        rows.select(
+            F.spark_partition_id().alias("partition"),
+            column("prediction").alias("cluster"),
+            squared.alias("sq"),
+        )
+        .where((column("cluster") >= 0) & (column("cluster") < k))
+        .groupBy("partition", "cluster")
+        .agg(F.count(F.lit(1)).alias("n"), F.sum("sq").alias("sq"))
+        .toPandas()
+    )
+    counts = np.zeros((rows.rdd.getNumPartitions(), k), dtype=np.int64)
+    counts[counted["partition"].to_numpy(int), counted["cluster"].to_numpy(int)] = counted["n"]
+    variance = float(counted["sq"].sum()) / max(1, int(counts.sum()) * d)
+    return _checked(own.centers, counts, math.sqrt(variance), [f"cluster {i}" for i in range(k)])
+
+
+def by_label(table: Table, handle_invalid: str = "error") -> Diagnosis:
+    """Diagnose with known classes: a pass to check the rows, one for means, one for counts.
+
+    Parameters
+    ----------
+    table : Table
+        With a label column; rows whose label is null or NaN are left out.
+    handle_invalid : {"error", "skip", "keep"}
+        What to do with rows that have null, NaN or infinity among their features: raise, or leave
+        them out ("keep" as well: no class is theirs).
+    """
+    assert table.label_col is not None
+    label = column(table.label_col)
+    known = label.isNotNull()
+    if isinstance(table.frame.select(label).schema[0].dataType, FloatType | DoubleType):
+        known = known & ~F.isnan(label)
+    row = features_array(table)
+    unusable = row.isNull() | F.exists(row, lambda x: x.isNull() | F.isnan(x) | (F.abs(x) == _INF))
+    _check_features(table.frame.select(row.alias("x"), unusable.alias("bad")), handle_invalid)
+    rows = table.frame.where(known & ~unusable).select(
+        F.spark_partition_id().alias("partition"),
+        label.alias("cluster"),
+        array_to_vector(row).alias("x"),
+    )
+    found = (
+        rows.groupBy("cluster")
+        .agg(Summarizer.metrics("mean", "variance", "count").summary(column("x")).alias("s"))
+        .select("cluster", "s.mean", "s.variance", "s.count")
+        .limit(_MOST_LABELS + 1)
+        .collect()
+    )
+    if len(found) > _MOST_LABELS:
+        rule = f"a label with at most {_MOST_LABELS:,} values"
+        fix = "Name the column that holds the known classes."
+        raise invalid(OWNER, f"column {table.label_col!r}", rule, Fact("more"), fix)
+    found = sorted(found, key=lambda row: row["cluster"])
+    place = {row["cluster"]: i for i, row in enumerate(found)}
+    counts = np.zeros((rows.rdd.getNumPartitions(), len(found)), dtype=np.int64)
+    for each in rows.groupBy("partition", "cluster").count().collect():
+        counts[each["partition"], place[each["cluster"]]] = each["count"]
+    centers = np.array([row["mean"].toArray() for row in found])
+    scatter = sum(row["variance"].toArray().sum() * (row["count"] - 1) for row in found)
+    sigma = math.sqrt(scatter / max(1, counts.sum() * (centers.shape[1] if found else 1)))
+    names = [printable(f"class {row['cluster']}") for row in found]
+    return _checked(centers, counts, sigma, names)
+
+
+def _check_features(rows: Any, handle_invalid: str) -> None:
+    """Raise if rows have no finite numbers, unless they may be left out, or several widths."""
+    size = F.when(~column("bad"), F.size("x"))
+    found = rows.agg(F.count_if("bad").alias("bad"), F.min(size), F.max(size)).first()
+    bad, least, most = found
+    if bad and handle_invalid == "error":
+        fact = Fact(f"{count_of(bad, 'row')} with null, NaN or infinite values")
+        fix = "Give --handle-invalid skip, or filter or fill these rows."
+        raise invalid(OWNER, "the features", "finite numbers in every row", fact, fix)
+    if bad:
+        say(OWNER, f"{count_of(bad, 'row')} with null, NaN or infinite values left out")
+    if least != most:
+        fact = Fact(f"rows of {least} and of {most} features")
+        fix = "Make every row as long as the others."
+        raise invalid(OWNER, "the features", "of one length in all rows", fact, fix)
+
+
+def _checked(centers: np.ndarray, counts: np.ndarray, sigma: float, names: list[str]) -> Diagnosis:
+    filled = counts.sum(axis=0) > 0
+    if filled.sum() < 2:
+        rule, found = "one with rows in at least 2 clusters", Fact(f"{int(filled.sum())}")
+        raise invalid(OWNER, "the table", rule, found, "Check --label-col or --model.")
+    names = [name for name, has_rows in zip(names, filled, strict=True) if has_rows]
+    return diagnose(centers[filled], counts[:, filled], sigma, names)
