@@ -57,7 +57,7 @@ class SavedFiles:
             ((line,),) = lines
             metadata: dict[str, Any] = json.loads(line)
             saved_class = metadata["class"].rsplit(".", 1)
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             found = Fact("a 'metadata' that is not one line of JSON with a class")
             raise self._wrong(found, f"{_CHECK_PATH} {_IF_DAMAGED}") from None
         if saved_class != [PACKAGE, self._owner]:

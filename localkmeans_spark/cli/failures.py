@@ -24,7 +24,7 @@ _SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up
 # these words tell them.
 _USER_SLIPS = re.compile(
     r"PATH_NOT_FOUND|PATH_ALREADY_EXISTS|path does not exist|File \S+ does not exist"
-    r"|No FileSystem for scheme|UnknownHostException|AccessControlException|Permission denied"
+    r"|No FileSystem for scheme|Class \S+FileSystem not found|UnknownHostException|AccessControlException|Permission denied"
     r"|CANNOT_READ_FILE_FOOTER|FAILED_READ_FILE|Could not read footer|is not a Parquet file"
     r"|MALFORMED_RECORD|Could not parse Master URL|invalid master URL"
     r"|No space left on device|Disk quota exceeded|File name too long|Read-only file system",
@@ -114,7 +114,10 @@ def _end(owner: str, text: str, status: int) -> NoReturn:
     text = " ".join(text.removeprefix(f"{owner}: ").split())
     with suppress(OSError):
         sys.stdout.flush()
-    print(f"{owner}: error: {shown(text)}", file=sys.stderr, flush=True)
+    text = shown(text)
+    if len(text) > 3 * _LONGEST_LINE:  # a value of thousands of digits; the end says what to do
+        text = f"{text[: 2 * _LONGEST_LINE]} … {text[-_LONGEST_LINE:]}"
+    print(f"{owner}: error: {text}", file=sys.stderr, flush=True)
     raise SystemExit(status) from None
 
 

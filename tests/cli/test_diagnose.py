@@ -1,4 +1,4 @@
-"""jobs/diagnose.py on tables whose partitions are known."""
+"""diagnose on tables whose partitions are known."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import math
 import numpy as np
 import pytest
 
-from jobs.columns import Table
-from jobs.diagnose import by_label, by_model, main
 from localkmeans_spark import LocalKMeans
+from localkmeans_spark.cli.columns import Table
+from localkmeans_spark.cli.diagnose import by_label, by_model
+from localkmeans_spark.cli.main import main
 from localkmeans_spark.diagnosis import diagnose
 
 CENTERS = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
 
 
 def _run(capsys, *argv):
-    main(argv)
+    main(["diagnose", *argv])
     out = capsys.readouterr().out
     return out, json.loads(out.splitlines()[-1])
 
@@ -56,7 +57,7 @@ def test_sorted_rows_ask_for_single_steps(spark, tmp_path, capsys):
 
 def test_one_of_label_and_model_is_needed(capsys):
     with pytest.raises(SystemExit) as stopped:
-        main(["--input", "x.npz"])
+        main(["diagnose", "--input", "x.npz"])
     assert stopped.value.code == 2
     assert "--label-col or --model" in capsys.readouterr().err
 
@@ -155,7 +156,7 @@ def test_directions_of_a_cosine_model_are_unit_vectors(spark):
 def test_unusable_rows_end_in_one_line(spark, tmp_path, capsys, bad):
     (tmp_path / "t.csv").write_text(f"a,b,y\n1,2,1\n{bad}\n4,5,2\n")
     with pytest.raises(SystemExit) as end:
-        main(["--input", str(tmp_path / "t.csv"), "--label-col", "y"])
+        main(["diagnose", "--input", str(tmp_path / "t.csv"), "--label-col", "y"])
     assert end.value.code == 2
     assert "got 1 row with null, NaN or infinite values" in capsys.readouterr().err
 
@@ -164,13 +165,24 @@ def test_rows_of_several_widths_end_in_one_line(spark, tmp_path, capsys):
     rows = '{"features": [1.0, 2.0], "y": 1}\n{"features": [1.0, 2.0, 3.0], "y": 2}\n'
     (tmp_path / "t.json").write_text(rows)
     with pytest.raises(SystemExit) as end:
-        main(["--input", str(tmp_path / "t.json"), "--label-col", "y"])
+        main(["diagnose", "--input", str(tmp_path / "t.json"), "--label-col", "y"])
     assert end.value.code == 2
     assert "rows of 2 and of 3 features" in capsys.readouterr().err
 
 
-def test_handle_invalid_needs_a_model(tmp_path, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["--input", "x.csv", "--label-col", "y", "--handle-invalid", "skip"])
-    assert end.value.code == 2
-    assert "--handle-invalid" in capsys.readouterr().err
+def test_unusable_rows_are_left_out_where_asked_for(spark, tmp_path, capsys):
+    lines = [f"{i % 2 * 10 + i / 100},{i % 3},{i % 2}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *lines, ",3,1", "NaN,1,0"]) + "\n")
+    for rule in ("skip", "keep"):
+        words = ["--input", str(tmp_path / "t.csv"), "--label-col", "y", "--handle-invalid", rule]
+        main(["diagnose", *words])
+        said = capsys.readouterr()
+        assert json.loads(said.out.splitlines()[-1])["k"] == 2
+        assert "2 rows with null, NaN or infinite values left out" in said.err
+
+
+def test_labels_of_a_file_are_not_printed_raw(spark, tmp_path, capsys):
+    lines = [f"{i % 2 * 10 + i / 100},{chr(27)}[2J{i % 2}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,y", *lines, "10,x"]) + "\n")
+    main(["diagnose", "--input", str(tmp_path / "t.csv"), "--label-col", "y"])
+    assert chr(27) not in capsys.readouterr().out

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs import fit
 from localkmeans_spark import LocalKMeansModel
 
 SCRIPT = Path(__file__).resolve().parents[2] / "jobs" / "fit.py"
@@ -25,14 +24,14 @@ def start(*words: object) -> subprocess.Popen[str]:
 
 
 @pytest.mark.timeout(600)
-def test_killed_and_run_again_it_ends_with_the_same_centers(run_here: Any, tmp_path: Path) -> None:
+def test_killed_and_run_again_it_ends_with_the_same_centers(run: Any, tmp_path: Path) -> None:
     # overlapping noise and tol 0: never converged by round 25
     np.savez(tmp_path / "x.npz", X=np.random.default_rng(0).random((6_000, 20), np.float32))
     words = [
         "--input", tmp_path / "x.npz", "--k", 25, "--seed", 3, "--max-iter", 25, "--tol", 0,
         "--local-steps", 1, "--n-init", 2, "--partitions", 3, "--no-report",
     ]  # fmt: skip
-    whole = run_here(fit.main, *words, "--output", tmp_path / "whole")
+    whole = run("fit", *words, "--output", tmp_path / "whole")
     assert whole.status == 0, whole.stderr
     assert whole.metrics["resumed_round"] == 0 and whole.metrics["n_init"] == 2
 
@@ -64,20 +63,20 @@ def test_killed_and_run_again_it_ends_with_the_same_centers(run_here: Any, tmp_p
     assert (tmp_path / "out" / "metrics.json").exists()
 
 
-def test_on_another_file_system(run_here: Any, tmp_path: Path, elsewhere: str) -> None:
+def test_on_another_file_system(run: Any, tmp_path: Path, elsewhere: str) -> None:
     np.savez(tmp_path / "x.npz", X=np.random.default_rng(0).random((300, 3), np.float32))
     words = ["--input", tmp_path / "x.npz", "--k", 4, "--seed", 1, "--no-report"]
-    told = run_here(
-        fit.main, *words, "--checkpoint-dir", f"{elsewhere}/state", "--output", tmp_path / "out"
+    told = run(
+        "fit", *words, "--checkpoint-dir", f"{elsewhere}/state", "--output", tmp_path / "out"
     )
     assert told.status == 0, told.stderr
     assert (tmp_path / "elsewhere" / "state").is_dir(), "it was made there"
     assert not list((tmp_path / "elsewhere" / "state").iterdir())
 
 
-def test_a_place_that_cannot_be_written_to(run_here: Any, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_to(run: Any, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", X=np.random.default_rng(0).random((30, 3), np.float32))
     words = ["--input", tmp_path / "x.npz", "--k", 4, "--output", tmp_path / "out"]
-    told = run_here(fit.main, *words, "--checkpoint-dir", tmp_path / "x.npz" / "below")
+    told = run("fit", *words, "--checkpoint-dir", tmp_path / "x.npz" / "below")
     assert (told.status, told.lines) == (2, [])
     assert "--checkpoint-dir must be a directory that can be written to" in told.stderr
