@@ -39,7 +39,7 @@ _SEEDED = re.compile(r"Initialization with .* took ([\d.]+) (ms|seconds)")
 
 def session(options: argparse.Namespace, log_settings: Path | None = None) -> Any:
     """Open a local session with as many cores as asked for."""
-    from jobs.session import open_session
+    from localkmeans_spark.cli.session import open_session
 
     conf = {"spark.driver.memory": options.driver_memory, "spark.ui.enabled": "false"}
     if log_settings is not None:

@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--driver-memory", default="4g")
     parser.add_argument("--json", type=Path, help="append one JSON object here")
     options = parser.parse_args()
-    from jobs.session import open_session
+    from localkmeans_spark.cli.session import open_session
 
     conf = {"spark.driver.memory": options.driver_memory, "spark.ui.enabled": "false"}
     master = f"local[{options.cores}]"

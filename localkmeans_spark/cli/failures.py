@@ -24,7 +24,8 @@ _SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up
 # these words tell them.
 _USER_SLIPS = re.compile(
     r"PATH_NOT_FOUND|PATH_ALREADY_EXISTS|path does not exist|File \S+ does not exist"
-    r"|No FileSystem for scheme|Class \S+FileSystem not found|UnknownHostException|AccessControlException|Permission denied"
+    r"|No FileSystem for scheme|Class \S+FileSystem not found|UnknownHostException"
+    r"|AccessControlException|Permission denied"
     r"|CANNOT_READ_FILE_FOOTER|FAILED_READ_FILE|Could not read footer|is not a Parquet file"
     r"|MALFORMED_RECORD|Could not parse Master URL|invalid master URL"
     r"|No space left on device|Disk quota exceeded|File name too long|Read-only file system",

