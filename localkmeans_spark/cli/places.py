@@ -32,16 +32,12 @@ class LocalPlace:
         """Say whether it is a directory, and not a link to one."""
         return self.path.is_dir() and not self.path.is_symlink()
 
-    def names(self) -> list[str]:
-        """Return the names in this directory."""
-        return sorted(entry.name for entry in self.path.iterdir())
-
     def entries(self) -> set[str]:
         """Return the paths, from here, of all files and directories below this one."""
         found: set[str] = set()
         for folder, folders, files in os.walk(self.path):
-            found.update(os.path.relpath(Path(folder) / name, self.path) for name in folders)
-            found.update(os.path.relpath(Path(folder) / name, self.path) for name in files)
+            here = os.path.relpath(folder, self.path)
+            found.update(os.path.normpath(f"{here}/{name}") for name in (*folders, *files))
         return found
 
     def read(self) -> bytes:
@@ -97,20 +93,12 @@ class HadoopPlace:
         self.real = _without_user(self.uri)
 
     def exists(self) -> bool:
-        """Say whether anything is there."""
         return bool(self._fs.exists(self._path))
 
     def is_directory(self) -> bool:
-        """Say whether it is a directory."""
         return self.exists() and bool(self._fs.getFileStatus(self._path).isDirectory())
 
-    def names(self) -> list[str]:
-        """Return the names in this directory."""
-        found = self._fs.listStatus(self._path)
-        return sorted(str(status.getPath().getName()) for status in found)
-
     def entries(self) -> set[str]:
-        """Return the paths, from here, of all files and directories below this one."""
         found: set[str] = set()
         for status in self._fs.listStatus(self._path):
             name = str(status.getPath().getName())
@@ -120,7 +108,6 @@ class HadoopPlace:
         return found
 
     def read(self) -> bytes:
-        """Return this file's bytes, none if there is no such file."""
         if not self.exists() or self.is_directory():
             return b""
         stream = self._fs.open(self._path)
@@ -130,38 +117,30 @@ class HadoopPlace:
             stream.close()
 
     def write(self, data: bytes) -> None:
-        """Create this file."""
         stream = self._fs.create(self._path)
         stream.write(bytearray(data))
         stream.close()
 
     def create(self) -> None:
-        """Create this directory and those above it."""
         self._fs.mkdirs(self._path)
 
     def rename(self, target: HadoopPlace) -> None:
-        """Move it to a path where nothing exists."""
         # Hadoop reports most failures by returning False.
         if target.exists() or not self._fs.rename(self._path, target._path):
             raise OSError(f"{self.uri} cannot be renamed to {target.uri}")
 
     def remove(self) -> None:
-        """Delete the file or the whole directory, if there is one."""
         self._fs.delete(self._path, True)
 
     def beside(self, name: str) -> HadoopPlace:
-        """Return the place of that name in the same directory."""
         return self._at(self._path.getParent(), name)
 
     def child(self, name: str) -> HadoopPlace:
-        """Return the place of that name in this directory."""
         return self._at(self._path, name)
 
     def matches(self, path: str) -> list[str]:
-        """Return the full paths that a path, or a pattern, stands for."""
         raw = self._jvm.org.apache.hadoop.fs.Path(path)
-        file_system = raw.getFileSystem(self._fs.getConf())
-        found = file_system.globStatus(raw) or []
+        found = raw.getFileSystem(self._fs.getConf()).globStatus(raw) or []
         return [_without_user(str(status.getPath().toString())) for status in found]
 
     def _at(self, folder: Any, name: str) -> HadoopPlace:
@@ -203,7 +182,7 @@ def find_place(spark: SparkSession, path: str) -> Place:
 
 
 def _without_user(uri: str) -> str:
-    return re.sub(r"^([A-Za-z][\w+.-]*://)[^/@]*@", r"\1", uri) if "abfs" not in uri[:6] else uri
+    return uri if uri.startswith(("abfs", "wasb")) else re.sub(r"^([\w+.-]+://)[^/@]*@", r"\1", uri)
 
 
 def _without_braces(pattern: str) -> list[str]:

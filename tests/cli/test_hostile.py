@@ -48,7 +48,7 @@ def slips() -> dict[str, tuple[str, str]]:
         "k of words": (f"fit --input {{0}}/t.csv --k x{out}", "--k must be an integer >= 1; got"),
         "huge k": (f"fit --input {{0}}/t.csv --k {'9' * 5000}{out}", "--k must be an integer"),
         "no flags": ("fit", "--input and --k and --output must be given. See --help."),
-        "an unknown flag": (f"{fit}{out} --local 5", "No such option '--local'"),
+        "an unknown flag": (f"{fit}{out} --local 5", "No such option"),
         "a cut flag": (f"{fit} --output", "Option '--output' requires an argument"),
         "empty text": (f"{fit} --output ''", "--output must be text"),
         "an unknown command": ("refit --k 2", "No such command 'refit'"),

@@ -236,7 +236,7 @@ def test_other_file_systems(spark: SparkSession, elsewhere: str, tmp_path: Path)
         fail_half_way(spark, output(target, overwrite=True), ValueError)
     assert (tmp_path / "elsewhere" / "deep" / "out" / LAST).read_text() == "first"
     publish(spark, target, "second", overwrite=True)
-    assert find_place(spark, f"{elsewhere}/deep").names() == ["out"]
+    assert names(tmp_path / "elsewhere" / "deep") == ["out"]
     assert (tmp_path / "elsewhere" / "deep" / "out" / LAST).read_text() == "second"
     for path in (f"{elsewhere}/deep/o*/model", target, f"{elsewhere}/d?ep"):
         job = output(target, overwrite=True, input=path)
