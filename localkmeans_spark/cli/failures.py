@@ -187,7 +187,7 @@ def _raised_in_python(lines: list[str]) -> str | None:
 
 def _plain(line: str) -> str:
     line = re.sub(r"^.*most recent failure: Lost task .*?\): ", "", line)
-    line = re.sub(r"^(?:Caused by)?:? ?(?:[a-z]\w*\.)+[A-Z]\w*: ", "", line.strip())  # Java's class
+    line = re.sub(r"^(?:Caused by)?:? ?(?:(?:[a-z]\w*\.)+[A-Z]\w*: )+", "", line.strip())  # Java
     line = re.sub(r"^\[[A-Z_.]+\] ?", "", line)
     line = re.sub(r"[;.]? ?SQLSTATE: \w+;?$", "", line).rstrip(";")
     return line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + " …"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shutil
@@ -74,11 +75,7 @@ class LocalPlace:
 
     def matches(self, path: str) -> list[str]:
         """Return the real paths that a path, or a pattern, stands for."""
-        sure = local_path(path) or Path(path)
-        if os.path.lexists(sure):
-            return [os.path.realpath(sure)]
-        patterns = _without_braces(str(sure.absolute()).lstrip("/"))
-        return [os.path.realpath(found) for each in patterns for found in Path("/").glob(each)]
+        return [os.path.realpath(found) for found in local_matches(local_path(path) or Path(path))]
 
 
 class HadoopPlace:
@@ -179,6 +176,15 @@ def find_place(spark: SparkSession, path: str) -> Place:
     if full.toUri().getScheme() == "file":
         return LocalPlace(str(full.toUri().getPath()))
     return HadoopPlace(file_system, full, jvm)
+
+
+def local_matches(path: Path) -> list[Path]:
+    """Return what is at a local path, which may be a pattern as Hadoop knows them."""
+    if os.path.lexists(path):
+        return [path]
+    # Not Path.glob, which knows ** and refuses others like it.
+    patterns = _without_braces(str(path.absolute()))
+    return [Path(found) for each in patterns for found in sorted(glob.glob(each))]  # noqa: PTH207
 
 
 def _without_user(uri: str) -> str:

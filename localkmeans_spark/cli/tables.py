@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from localkmeans_spark.cli.columns import Table, assign_roles
 from localkmeans_spark.cli.csv_files import check_text, look_at_text, read_csv
 from localkmeans_spark.cli.npz import LABEL, Arrays, arrays_frame, read_arrays
-from localkmeans_spark.cli.places import local_path
+from localkmeans_spark.cli.places import local_matches, local_path
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 
 EXTENSIONS = {
@@ -126,10 +126,7 @@ def format_of(names: Sequence[str]) -> str | None:
 
 def _local_names(owner: str, path: str, local: Path) -> list[str]:
     """Return names of data files at a path, which may hold wildcards; none is an error."""
-    whole = local.absolute()
-    # Hadoop also knows {a,b}, which Python does not: more names than asked for do no harm here.
-    pattern = re.sub(r"\{[^{}]*\}", "*", str(whole).lstrip("/"))
-    found = [whole] if whole.exists() else sorted(Path("/").glob(pattern))
+    found = local_matches(local)
     if not found:
         fix = "Nothing matches: [ ] { } * ? are a pattern." if _PATTERN.search(path) else ""
         raise invalid(
