@@ -25,5 +25,5 @@ def test_the_paper_notebook_runs(monkeypatch, tmp_path):
     nbclient.NotebookClient(
         notebook, timeout=250, resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
-    last = notebook.cells[-2]["outputs"][0]["data"]["text/plain"]
+    last = notebook.cells[-3]["outputs"][0]["data"]["text/plain"]
     assert "no aggregation" in last

@@ -10,13 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jobs.paper.machines import Rows, Run, array_machines, walk_leg
 from localkmeans_spark import LocalKMeans
 from localkmeans_spark.kernel.lloyd import means_or_kept
 from localkmeans_spark.kernel.nearest import Scorer
-from localkmeans_spark.paper.legs import Leg, walk_leg
-from localkmeans_spark.paper.placed import PlacedRows
-from localkmeans_spark.paper.runs import Run
-from localkmeans_spark.paper.trials import array_trials
 
 POINTS = np.array([
     [(-1, 4), (-1, -1), (10, 4), (7, 3), (9, 5), (11, 0), (1, 2), (8, -1)],
@@ -66,26 +63,27 @@ def test_machines_labels_and_centers_follow_the_table():
     began = START
     for t in range(0, 6, 2):
         for machine, points in enumerate(POINTS):
-            rows = PlacedRows(0, machine, points, np.zeros(8, dtype=np.int32))
-            part = walk_leg(rows, Leg(began, 2), None, 2.0**-40, rows.sum_sq)
+            rows = Rows(0, machine, points, np.zeros(8, dtype=np.int32))
+            part = walk_leg(rows, began, 2, None, 2.0**-40, (points**2).sum())
             centers = began
             for step in range(2):
                 labels = np.empty(8, dtype=np.int32)
                 Scorer(centers).nearest(points, labels)
                 assert labels.tolist() == LABELS[t + step][machine]
-                assert part.sizes[step].tolist() == np.bincount(labels, minlength=3).tolist()
-                centers = means_or_kept(part.sums[step], part.sizes[step], centers)
+                assert part["sizes"][step].tolist() == np.bincount(labels, minlength=3).tolist()
+                centers = means_or_kept(part["sums"][step], part["sizes"][step], centers)
                 np.testing.assert_allclose(centers, LOCAL[t + step][machine], rtol=1e-12)
                 # The plain sum of centers counts a kept center, too.
-                np.testing.assert_allclose(part.moved[step], centers - began, atol=1e-11)
+                np.testing.assert_allclose(part["moved"][step], centers - began, atol=1e-11)
         began = np.array(COMMON[t + 1])
 
 
 def test_exchanged_centers_and_counts_follow_the_table(spark):
     labels = np.array(LABELS[0]).reshape(-1)  # the first assignment taken for the truth
     machine_of_row = np.repeat(np.arange(3), 8)
-    with array_trials(spark.sparkContext, POINTS.reshape(24, 2), labels, machine_of_row) as trials:
-        trace, alone = trials.trace([Run(0, START, 2), Run(0, START, None)], 6)
+    x = POINTS.reshape(24, 2)
+    with array_machines(spark.sparkContext, x, labels, machine_of_row) as machines:
+        trace, alone = machines.trace([Run(0, START, 2), Run(0, START, None)], 6)
     assert trace.exchanges == [0, 2, 4]
     assert alone.exchanges == [0]
     np.testing.assert_allclose(trace.centers, COMMON, rtol=1e-12)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jobs.paper import mixture as mx
+from jobs.paper.experiments import clusters_lost, curve_quantities
+from jobs.paper.machines import Run, mixture_machines
 from localkmeans_spark import LocalKMeans
-from localkmeans_spark.paper import mixture as mx
-from localkmeans_spark.paper import quantities as q
-from localkmeans_spark.paper.curves import clusters_lost, curve_quantities
-from localkmeans_spark.paper.runs import Run
-from localkmeans_spark.paper.trials import mixture_trials
+from localkmeans_spark import metrics as q
 
 
 def _mixture(trial, sigma=0.4, m=3):
@@ -37,7 +36,7 @@ def measured(spark):
         for trial in range(2)
         for steps, by_size in ((1, True), (3, True), (None, True), (3, False))
     ]
-    with mixture_trials(spark.sparkContext, mixtures) as trials:
+    with mixture_machines(spark.sparkContext, mixtures) as trials:
         traces = trials.trace(runs, 7)
         again = trials.trace(runs[5:6], 7)
     return mixtures, starts, traces, again
@@ -56,7 +55,9 @@ def test_l_of_1_is_lloyd_on_all_rows(measured):
             np.add.at(counts, (z, labels), 1)
             assert trace.counts[t - 1].sum(axis=0).tolist() == counts.tolist()
             before = _lloyd(x, starts[trial], t - 1)[0] if t > 1 else starts[trial]
-            assert trace.inertia[t - 1].sum() == pytest.approx(q.objective(x, before))
+            assert trace.inertia[t - 1].sum() == pytest.approx(
+                q.sq_distances_between(x, before).min(axis=1).sum()
+            )
         assert trace.exchanges == list(range(7))
 
 
@@ -96,7 +97,7 @@ def test_the_plain_fit_gives_the_same_centers(spark, measured):
     model = LocalKMeans(
         k=4, localSteps=3, maxIter=7, tol=0.0, safeguard=False, dtype="float64",
         initialCenters=starts[0].tolist(), seed=1,
-    ).fit(mx.mixture_frame(spark, mixtures[0]))  # fmt: skip
+    ).fit(mixtures[0].frame(spark))  # fmt: skip
     np.testing.assert_allclose(model.clusterCenters(), traces[1].centers[-1], atol=1e-9)
 
 
@@ -121,7 +122,7 @@ def test_seeding_draws_by_squared_distance(spark):
     x = np.array([[0.0]] * 30 + [[3.0]] * 30 + [[9.0]])
     counts = np.array([[30, 0, 0], [0, 15, 0], [0, 15, 1]])
     mixture = mx.Mixture(np.array([[0.0], [3.0], [9.0]]), 0.0, counts, seed=1)
-    with mixture_trials(spark.sparkContext, [mixture]) as trials:
+    with mixture_machines(spark.sparkContext, [mixture]) as trials:
         drawn = np.array([c[:, 0] for c in trials.seed([0] * 1200, 2, seed=4)])
         plain = np.array([c[:, 0] for c in trials.seed([0] * 1200, 2, seed=4, power=1)])
         greedy = trials.seed([0] * 50, 3, seed=4, candidates=5)
