@@ -2,7 +2,7 @@
 
 import json
 
-from jobs.session import open_session
+from localkmeans_spark.cli.session import open_session
 from tests.frozen.fits import FITS, result_of
 from tests.frozen.test_frozen_fits import FILE, arithmetic
 
