@@ -19,6 +19,7 @@ from localkmeans_spark.fit.partitions import Partitions, open_partitions
 from localkmeans_spark.fit.requests import Assignment, Request, assignment
 from localkmeans_spark.fit.rounding import rounding_warnings
 from localkmeans_spark.fit.run import Fit, Run, restart_seeds
+from localkmeans_spark.fit.wide_columns import wide_column_warnings
 
 logger = logging.getLogger("localkmeans_spark")
 
@@ -186,6 +187,7 @@ def _record(
             *item.warnings,
             *item.few_rows(),
             *rounding_warnings(data, config, centers, found),
+            *wide_column_warnings(data, config, centers, found.weights.sum(axis=0)),
         ],
         restarts=item.records(run),
         empty_clusters=config.empty_clusters,
