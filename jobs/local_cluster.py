@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 if __package__ in (None, ""):  # run as a script: the repository is not on the path yet
     sys.path.append(str(Path(__file__).resolve().parents[1]))
@@ -38,24 +39,9 @@ _REGISTERED = re.compile(r"Successfully registered with master")
 class LocalCluster:
     """A standalone cluster of the installed PySpark, as a context manager.
 
-    Parameters
-    ----------
-    workers : int
-        Worker processes; each offers ``cores`` and ``memory`` and runs its executors.
-    cores : int
-        Cores of each worker.
-    memory : str
-        Memory of each worker, as Spark writes it (``"2g"``). An executor takes
-        ``spark.executor.memory`` of it, 1g unless the application says otherwise.
-    worker_python : str or None
-        Interpreter of the Python workers; None is the one that runs this.
-
-    Attributes
-    ----------
-    master_url : str
-        ``spark://127.0.0.1:PORT``; the port is a free one.
-    processes : list of Popen
-        The master, then the workers in the order of their numbers.
+    Each worker offers ``cores`` and ``memory``; an executor takes ``spark.executor.memory`` of it,
+    1g unless the application says otherwise. ``worker_python`` is the interpreter of the Python
+    workers, None for the one that runs this. ``processes`` are the master, then the workers.
     """
 
     def __init__(
@@ -153,14 +139,12 @@ class LocalCluster:
         )
         start = [str(_spark_home() / "bin/spark-class"), f"org.apache.spark.deploy.{main_class}"]
         with (self._folder / f"{name}.log").open("wb") as log:
-            process = subprocess.Popen(
-                [*start, *words],
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            streams: dict[str, Any] = {
+                "stdin": subprocess.DEVNULL,
+                "stdout": log,
+                "stderr": subprocess.STDOUT,
+            }
+            process = subprocess.Popen([*start, *words], env=env, start_new_session=True, **streams)
         self.processes.append(process)
 
     def _wait_for(self, line: re.Pattern[str], name: str, place: int) -> re.Match[str]:
@@ -192,16 +176,12 @@ def end_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def run_group(words: Sequence[str], env: Mapping[str, str]) -> int:
-    """Run a command and return its exit status as shells report it.
-
-    Ctrl-C reaches the command through this process, and whatever of it is left when it ends, or
-    when this process is told to end, is killed.
-    """
+    """Run a command, end whatever of it is left, and return its status as shells report it."""
     process = subprocess.Popen(words, env=env, start_new_session=True)
     try:
         status = process.wait()
     except BaseException:
-        end_group(process, signal.SIGINT)
+        end_group(process, signal.SIGINT)  # Ctrl-C reaches it through this process
         with suppress(subprocess.TimeoutExpired):
             process.wait(_STOP_SECONDS)
         raise
