@@ -46,10 +46,12 @@ class HadoopFolder:
         if not self._try(lambda: self._fs.mkdirs(self._place())):
             raise OSError("it cannot be created")
 
-    def read(self, name: str) -> bytes:
-        """Return a file's bytes."""
+    def read(self, name: str, most: int) -> bytes:
+        """Return a file's bytes, if there are not more than ``most``."""
 
         def load() -> bytes:
+            if self._fs.getFileStatus(self._place(name)).getLen() > most:
+                raise OSError(f"{name} is larger than {most:,} bytes")
             stream = self._fs.open(self._place(name))
             try:
                 return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))

@@ -2,52 +2,41 @@
 
 ::
 
-    checkpointDir/localkmeans-<fingerprint>/round-000007.npz
+    checkpointDir/localkmeans-<fingerprint>/round-000007.state
 
-The fingerprint stands for the rows as they lie in their partitions and for every parameter. A file
-holds one JSON text and the centers as arrays (no pickle); it is written aside and then renamed.
+The fingerprint stands for the rows as they lie in their partitions and for every parameter. The
+files of the last two rounds are kept: one that is damaged is set aside, and the one before serves.
 """
 
 from __future__ import annotations
 
-import io
+import hashlib
 import json
 import logging
-import zipfile
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
 from pyspark.sql import SparkSession
 
+from localkmeans_spark._version import __version__
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.data_summary import DataSummary
-from localkmeans_spark.engine.fingerprint import differences, digest, fingerprint
 from localkmeans_spark.engine.hadoop_folder import HadoopFolder
 from localkmeans_spark.errors import invalid
 from localkmeans_spark.fit.run import Fit
+from localkmeans_spark.fit.state_file import check_fit, most_bytes, pack, unpack
 
 logger = logging.getLogger("localkmeans_spark")
 
-_FORMAT = 1
 _PREFIX = "localkmeans-"
+_ROUND = re.compile(r"round-\d{6,}\.(state|npz)")  # npz until format 2
+_NOT_COMPARED = {"on_round", "checkpoint_dir", "owner"}
 
 
-class NoCheckpoint:
-    """What a fit without ``checkpointDir`` asks: nothing is kept."""
-
-    def resume(self, fits: list[Fit], data: DataSummary) -> None:
-        """Bring fits to where they stood after their last round, if there is a checkpoint."""
-
-    def save(self, fits: Sequence[Fit]) -> None:
-        """Keep the state of the fits after a round."""
-
-    def remove(self) -> None:
-        """Forget the state: the fits are done."""
-
-
-def open_checkpoint(session: SparkSession, config: FitConfig) -> NoCheckpoint:
+def open_checkpoint(session: SparkSession, config: FitConfig) -> Checkpoint:
     """Return where the state of a fit is kept.
 
     Raises
@@ -56,7 +45,7 @@ def open_checkpoint(session: SparkSession, config: FitConfig) -> NoCheckpoint:
         If the directory cannot be made, before any long work.
     """
     if config.checkpoint_dir is None:
-        return NoCheckpoint()
+        return Checkpoint(None, config.owner)
     try:
         folder = HadoopFolder(session, config.checkpoint_dir)
         folder.create()
@@ -68,126 +57,197 @@ def open_checkpoint(session: SparkSession, config: FitConfig) -> NoCheckpoint:
     return Checkpoint(folder, config.owner)
 
 
-class Checkpoint(NoCheckpoint):
+class Checkpoint:
     """State of a fit, or of several that run side by side, in a folder of its own.
 
     Parameters
     ----------
-    parent : HadoopFolder
-        The user's ``checkpointDir``.
+    parent : HadoopFolder or None
+        The user's ``checkpointDir``; None to keep nothing.
     owner : str
     """
 
-    def __init__(self, parent: HadoopFolder, owner: str) -> None:
+    def __init__(self, parent: HadoopFolder | None, owner: str) -> None:
         self._parent, self._owner = parent, owner
         self._fingerprint: dict[str, Any] = {}
-        self._folder = parent
-        self._is_broken = False
+        self._folder: HadoopFolder | None = None
+        self._newest = ""
 
     def resume(self, fits: list[Fit], data: DataSummary) -> None:
         """Bring fits to where they stood after their last round, if there is a checkpoint."""
-        self._fingerprint = fingerprint([item.config for item in fits], data)
-        name = _PREFIX + digest(json.dumps(self._fingerprint).encode())
-        self._folder = self._parent.child(name)
-        found = self._newest(self._folder)
-        if found is None:
-            self._tell_of_others(name)
+        if self._parent is None:
             return
-        header, arrays = found
-        for place, values in enumerate(header["fits"]):
-            fits[place] = Fit(replace(fits[place].config, seed=values["seed"]), data)
-            fits[place].restore(values, _arrays_of(arrays, place, len(values["runs"])))
-        message = "%s: resumed after round %d from the checkpoint in %s"
-        logger.info(message, self._owner, header["round"], self._folder.path)
+        self._fingerprint = fingerprint([item.config for item in fits], data)
+        self._folder = self._parent.child(_PREFIX + _digest(self._fingerprint))
+        most = most_bytes([item.config for item in fits], data.n_features)
+        for name in reversed(_rounds(self._folder)):
+            try:
+                fits[:] = self._read(name, most, fits, data)
+            except Exception as error:  # whatever is in the file, it does not end a fit
+                message = "%s: the checkpoint %s/%s cannot be used and is set aside: %s"
+                logger.warning(message, self._owner, self._folder.path, name, _one_line(error))
+                continue
+            self._newest = name
+            message = "%s: resumed after round %d from the checkpoint in %s"
+            number = max(item.resumed_round for item in fits)
+            logger.info(message, self._owner, number, self._folder.path)
+            return
+        self._tell_of_others(self._parent, self._folder)
+
+    def _read(self, name: str, most: int, fits: Sequence[Fit], data: DataSummary) -> list[Fit]:
+        """Return the fits of a file.
+
+        Raises
+        ------
+        Exception
+            Of any kind, if the file is damaged.
+        """
+        assert self._folder is not None
+        header, arrays = unpack(self._folder.read(name, most))
+        if header["fingerprint"] != self._fingerprint:
+            raise ValueError("of another fit")
+        found = []
+        for place, (item, values) in enumerate(zip(fits, header["fits"], strict=True)):
+            own = _arrays_of(arrays, place, item.config.n_init)
+            check_fit(values, own, item.config, data.n_features)
+            found.append(Fit(replace(item.config, seed=values["seed"]), data))
+            found[-1].restore(values, own)
+        if arrays:
+            raise ValueError("other arrays than expected")
+        return found
 
     def save(self, fits: Sequence[Fit]) -> None:
-        """Keep the state of the fits after a round; only the newest stays."""
-        if self._is_broken:
+        """Keep the state of the fits after a round, and that of the round before."""
+        if self._folder is None:
             return
-        number = max(item.n_rounds for item in fits)
         states = [item.state() for item in fits]
-        header = {
-            "format": _FORMAT,
-            "round": number,
-            "fingerprint": self._fingerprint,
-            "fits": [values for values, _ in states],
-        }
+        header = {"fingerprint": self._fingerprint, "fits": [values for values, _ in states]}
         arrays = {
             f"{place}.{restart}.{name}": array
             for place, (_, restarts) in enumerate(states)
             for restart, own in enumerate(restarts)
             for name, array in own.items()
         }
+        name = f"round-{max(item.n_rounds for item in fits):06d}.state"
         try:
             self._folder.create()
-            before = self._folder.names()
-            self._folder.write(f"round-{number:06d}.npz", _pack(header, arrays))
-            for name in before:
-                if name != f"round-{number:06d}.npz":
-                    self._folder.remove(name)
+            self._folder.write(name, pack(header, arrays))
+            for other in _rounds(self._folder):
+                if other not in (name, self._newest):
+                    self._folder.remove(other)
         except OSError as error:  # no reason to throw the fit away
-            self._is_broken = True
             text = f"{self._owner}: no more checkpoints in {self._folder.path}: {error}"
+            self._folder = None
             for item in fits:
                 item.warnings.append(text)
+        self._newest = name
 
     def remove(self) -> None:
         """Delete the state: the fits are done."""
+        if self._folder is None:
+            return
         try:
             self._folder.remove()
         except OSError as error:
             message = "%s: the checkpoint in %s could not be removed: %s"
             logger.warning(message, self._owner, self._folder.path, error)
 
-    def _newest(self, folder: HadoopFolder) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-        names = [name for name in folder.names() if name.startswith("round-")]
-        if not names:
-            return None
-        try:
-            return _unpack(folder.read(names[-1]))
-        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            message = "%s: the checkpoint %s/%s cannot be read and is not used: %s"
-            logger.warning(message, self._owner, folder.path, names[-1], error)
-            return None
-
-    def _tell_of_others(self, own: str) -> None:
+    def _tell_of_others(self, parent: HadoopFolder, own: HadoopFolder) -> None:
         """Say in one line that a checkpoint lies here that is not this fit's."""
-        for name in self._parent.names():
-            if not name.startswith(_PREFIX) or name == own:
+        for name in parent.names():
+            folder = parent.child(name)
+            if not name.startswith(_PREFIX) or folder.path == own.path:
                 continue
-            folder = self._parent.child(name)
-            found = self._newest(folder)
-            if found is None:
+            names = _rounds(folder)
+            if not names:
                 continue
-            reasons = "; ".join(differences(found[0]["fingerprint"], self._fingerprint))
+            try:
+                theirs = unpack(folder.read(names[-1], _MOST_OF_OTHERS))[0]["fingerprint"]
+                reasons = "; ".join(differences(theirs, self._fingerprint))
+            except Exception as error:  # whatever is in the file, it does not end a fit
+                reasons = _one_line(error)
             message = "%s: the checkpoint in %s is of another fit and is not used (%s)"
             logger.warning(message, self._owner, folder.path, reasons)
             return
 
 
+# Files of other fits are read only to say what differs.
+_MOST_OF_OTHERS = 256 << 20
+
+
+def _rounds(folder: HadoopFolder) -> list[str]:
+    """Return the names of a folder's files, the last round's last."""
+    found = [name for name in folder.names() if _ROUND.fullmatch(name)]
+    return sorted(found, key=lambda name: (len(name), name))
+
+
 def _arrays_of(
     arrays: dict[str, np.ndarray], place: int, n_restarts: int
 ) -> list[dict[str, np.ndarray]]:
+    """Take the arrays of the fit at a place out of those of a file, by restart."""
+    names = [(restart, name) for restart in range(n_restarts) for name in ("centers", "best")]
     found: list[dict[str, np.ndarray]] = [{} for _ in range(n_restarts)]
-    for key, array in arrays.items():
-        fit, restart, name = key.split(".")
-        if int(fit) == place:
-            found[int(restart)][name] = array
+    for restart, name in names:
+        key = f"{place}.{restart}.{name}"
+        if key in arrays:
+            found[restart][name] = arrays.pop(key)
     return found
 
 
-def _pack(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
-    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    everything: dict[str, Any] = {"header": text, **arrays}
-    stream = io.BytesIO()
-    np.savez(stream, **everything)
-    return stream.getvalue()
+def fingerprint(configs: Sequence[FitConfig], data: DataSummary) -> dict[str, Any]:
+    """Return what must be the same for a checkpoint to be taken up, as JSON-ready values.
+
+    ``rows`` stands for every bit of the rows as they lie in their partitions.
+    """
+    return {
+        "version": __version__,
+        "n_points": data.n_points,
+        "n_features": data.n_features,
+        "n_partitions": len(data.statistics),
+        "rows": _digest([[item.machine, item.checksum] for item in data.statistics]),
+        "fits": [_parameters(config) for config in configs],
+    }
 
 
-def _unpack(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
-    header = json.loads(arrays.pop("header").tobytes())
-    if header["format"] != _FORMAT:
-        raise ValueError(f"format {header['format']}")
-    return header, arrays
+def _parameters(config: FitConfig) -> dict[str, Any]:
+    values = {
+        item.name: getattr(config, item.name)
+        for item in fields(config)
+        if item.name not in _NOT_COMPARED
+    }
+    if not config.seed_given:
+        del values["seed"]  # any will do: the checkpoint's
+    if config.initial_centers is not None:
+        values["initial_centers"] = _digest(np.asarray(config.initial_centers).tolist())
+    values["data"] = asdict(config.data)
+    return json.loads(json.dumps(values))
+
+
+def differences(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """Say in a few words what differs between two fingerprints."""
+    found = [
+        f"{name}: {_one_line(theirs.get(name))}, now {ours[name]}"
+        for name in ("version", "n_points", "n_features", "n_partitions")
+        if theirs.get(name) != ours[name]
+    ]
+    if not found and theirs["rows"] != ours["rows"]:
+        found.append("other rows, or rows in another order")
+    if len(theirs["fits"]) != len(ours["fits"]):
+        return [*found, f"{len(theirs['fits'])} fits side by side, now {len(ours['fits'])}"]
+    for before, now in zip(theirs["fits"], ours["fits"], strict=True):
+        found += [
+            f"{name}: {_one_line(before.get(name))}, now {_one_line(now.get(name))}"
+            for name in sorted(before.keys() | now.keys())
+            if before.get(name) != now.get(name)
+        ]
+    return found
+
+
+def _one_line(value: object) -> str:
+    """Return some words of a value that may be anything."""
+    text = str(value) or type(value).__name__
+    return "".join(c if c.isprintable() else " " for c in text)[:120]
+
+
+def _digest(values: Any) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]

@@ -1,14 +1,21 @@
 """A fit that stopped and is started again: the same bits, or a word on why not."""
 
+import copy
+import hashlib
+import io
 import logging
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from localkmeans_spark.engine.blocks import open_blocks
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.errors import InvalidInputError
+from localkmeans_spark.fit.checkpoint import open_checkpoint
 from localkmeans_spark.fit.driver import fit, fit_many
+from localkmeans_spark.fit.run import Fit
+from localkmeans_spark.fit.state_file import pack, unpack
 
 from .frames import frame_of, split
 
@@ -61,7 +68,8 @@ def test_it_goes_on_where_it_stopped(frame, tmp_path, told, stop, changes):
     with pytest.raises(StoppedError):
         fit(frame, config_of(tmp_path, on_round=stop_after(stop), **changes))
     (folder,) = tmp_path.iterdir()
-    assert sorted(path.name for path in folder.glob("[!.]*")) == [f"round-{stop:06d}.npz"]
+    kept = [f"round-{number:06d}.state" for number in (stop - 1, stop) if number]
+    assert sorted(path.name for path in folder.glob("[!.]*")) == kept
     result = fit(frame, config_of(tmp_path, **changes))
     assert any(f"resumed after round {stop}" in text for text in told())
     assert result.record.resumed_round == stop and whole.record.resumed_round == 0
@@ -129,18 +137,6 @@ def test_of_other_data(spark, frame, tmp_path, told, rows, m, reason):
     assert reason in line
 
 
-def test_a_damaged_file_is_not_used(frame, tmp_path, told):
-    with pytest.raises(StoppedError):
-        fit(frame, config_of(tmp_path, on_round=stop_after(2)))
-    (path,) = tmp_path.glob("*/round-*.npz")
-    for damaged in (path.read_bytes()[:100], b""):
-        path.write_bytes(damaged)
-        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-        with pytest.raises(StoppedError):
-            fit(frame, config_of(tmp_path, on_round=stop_after(0)))
-    assert sum("cannot be read" in text for text in told()) == 2
-
-
 def test_several_fits_go_on_together(frame, tmp_path):
     alone = [config_of(None, k=k, n_init=2) for k in (4, 7)]
     configs = [replace(config, checkpoint_dir=str(tmp_path)) for config in alone]
@@ -175,3 +171,138 @@ def test_a_disk_that_fails_later_does_not_end_the_fit(frame, tmp_path, monkeypat
     result = fit(frame, config_of(tmp_path))
     (warning,) = result.record.warnings
     assert "no more checkpoints" in warning and "no space left" in warning
+
+
+def damaged_files(data):
+    """Yield names and contents of files that were damaged or made up."""
+    header, arrays = unpack(data)
+    yield "empty", b""
+    yield "cut", data[:-1]
+    yield "cut short", data[:50]
+    yield "longer", data + b"\0"
+    for place in np.random.default_rng(0).integers(len(data), size=12):
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << int(place) % 8
+        yield f"bit {place}", bytes(flipped)
+    stream = io.BytesIO()
+    np.savez(stream, header=np.zeros(3), **{"0.0.centers": arrays["0.0.centers"]})
+    yield "format 1", stream.getvalue()
+    yield "deep JSON", of_text(b"[" * 200_000)
+    yield "not JSON", of_text(b"{")
+    yield "no object", of_text(b"[]")
+    yield "a huge number", of_text(b'{"arrays": ' + b"9" * 5000 + b"}")
+    yield "a huge array", of_text(b'{"arrays": [["0.0.centers", 1000000000, 1000000000]]}')
+    yield "a long text", of_text(b"{}", length=2**63 - 1)
+
+    def crafted(change):
+        new, own = copy.deepcopy(header), dict(arrays)
+        change(new["fits"][0], new["fits"][0]["runs"][0], own)
+        return pack(new, own)
+
+    def put(value, *path):
+        def change(fit, run, own):
+            place = fit
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = value
+
+        return change
+
+    lloyd = ("runs", 0, "lloyd")
+    numbers = [("seed",), ("judged",), ("runs", 0, "passes"), (*lloyd, "n_iter"),
+               (*lloyd, "last_steps"), (*lloyd, "local_steps"), (*lloyd, "bound"),
+               (*lloyd, "last_inertia"), (*lloyd, "best", 0), (*lloyd, "best", 1),
+               (*lloyd, "rounds", 0, "inertia"), (*lloyd, "rounds", 1, "round"),
+               (*lloyd, "rounds", 0, "bytes_up")]  # fmt: skip
+    for path in numbers:
+        for value in ("text", [1], {}, True, 10**400):
+            yield f"{path} = {value}", crafted(put(value, *path))
+        if path[-2:] != ("rounds", 0):
+            yield f"{path} < 0", crafted(put(-1 if path[-1] != "inertia" else None, *path))
+    for value in (None, 3, "x", [], {}):
+        for path in (("runs",), lloyd, (*lloyd, "rounds")):
+            if (path, value) != ((*lloyd, "rounds"), []):
+                yield f"{path} = {value!r}", crafted(put(value, *path))
+        yield f"fits = {value!r}", pack({**header, "fits": value}, arrays)
+    yield "every run dropped", crafted(put(1, "runs", 0, "dropped"))
+    yield "empty clusters", crafted(put([9], *lloyd, "empty"))
+    yield "a note", crafted(put("\x1b[2J", *lloyd, "rounds", 0, "note"))
+    for name, array in (
+        ("NaN", arrays["0.0.centers"] * np.nan),
+        ("infinite", arrays["0.0.centers"] + np.inf),
+        ("fewer columns", arrays["0.0.centers"][:, :2]),
+        ("more rows", np.concatenate([arrays["0.0.centers"]] * 2)),
+        ("no rows", arrays["0.0.centers"][:0]),
+        ("one dimension", arrays["0.0.centers"][0]),
+    ):
+        yield name, pack(header, {**arrays, "0.0.centers": array})
+    for name in arrays:
+        yield f"no {name}", pack(header, {key: arrays[key] for key in arrays if key != name})
+    for name in ("0.0.other", "0.5.centers", "7.0.centers", "x", "..", "0.-1.centers"):
+        yield f"also {name}", pack(header, {**arrays, name: arrays["0.0.centers"]})
+    yield "of another fit", pack({**header, "fingerprint": {}}, arrays)
+
+
+def of_text(text, length=None):
+    body = (len(text) if length is None else length).to_bytes(8, "little") + text
+    return b"localkmeans checkpoint, format 2\n" + hashlib.sha256(body).digest() + body
+
+
+def test_damaged_and_crafted_files_are_set_aside(spark, frame, tmp_path, told):
+    """The one before is taken up; each bad file is told of in one line, and ends no fit."""
+    with pytest.raises(StoppedError):
+        fit(frame, config_of(tmp_path, on_round=stop_after(3)))
+    first, last = sorted(tmp_path.glob("*/round-*.state"))
+    good = last.read_bytes()
+    config = config_of(tmp_path)
+    with open_blocks(frame, config) as blocks:
+        data = blocks.data
+    for name, bad in damaged_files(good):
+        last.write_bytes(bad)
+        last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+        n_told = len(told())
+        fits = [Fit(config, data)]
+        open_checkpoint(spark, config).resume(fits, data)
+        assert fits[0].resumed_round == 2, name
+        warning, resumed = told()[n_told:]
+        assert "cannot be used and is set aside" in warning and warning.isprintable(), name
+        assert len(warning) < 500 and "after round 2" in resumed
+    first.unlink()
+    result = fit(frame, config)
+    assert result.record.resumed_round == 0
+    assert result.centers.tobytes() == fit(frame, config_of(None)).centers.tobytes()
+
+
+def test_a_file_larger_than_any_checkpoint_is_not_read(frame, tmp_path, told):
+    with pytest.raises(StoppedError):
+        fit(frame, config_of(tmp_path, on_round=stop_after(2)))
+    *_, last = sorted(tmp_path.glob("*/round-*.state"))
+    with last.open("ab") as file:
+        file.truncate(1 << 40)  # no blocks on the disk
+    last.with_name(f".{last.name}.crc").unlink()
+    assert fit(frame, config_of(tmp_path)).record.resumed_round == 1
+    assert sum("larger than" in text for text in told()) == 1
+
+
+def test_a_column_permuted_inside_its_partitions_is_other_data(spark, tmp_path, told):
+    x = np.random.default_rng(0).integers(0, 10, size=(400, 3))
+    parts, other = split(x, 4), split(x, 4)
+    for part in other:
+        part[:, 1] = np.random.default_rng(1).permutation(part[:, 1])
+    with pytest.raises(StoppedError):
+        fit(frame_of(spark, parts), config_of(tmp_path, on_round=stop_after(2)))
+    result = fit(frame_of(spark, other), config_of(tmp_path))
+    assert result.record.resumed_round == 0
+    assert any("other rows" in text for text in told())
+    assert (
+        result.centers.tobytes() == fit(frame_of(spark, other), config_of(None)).centers.tobytes()
+    )
+
+
+def test_a_checkpoint_of_format_1_is_told_of(frame, tmp_path, told):
+    folder = tmp_path / "localkmeans-0123456789abcdef"
+    folder.mkdir()
+    np.savez(folder / "round-000004.npz", header=np.zeros(3))
+    assert fit(frame, config_of(tmp_path)).record.resumed_round == 0
+    (line,) = [text for text in told() if "is not used" in text]
+    assert "not a checkpoint of this format" in line
