@@ -12,13 +12,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from localkmeans_spark.engine.block_format import StoredBlock
-from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.engine.config import DataConfig, FitConfig
 from localkmeans_spark.engine.data_summary import summarise
+from localkmeans_spark.engine.ingest import origin_of
 from localkmeans_spark.engine.machine import Machine, describe
 from localkmeans_spark.fit.driver import run_to_the_end
 from localkmeans_spark.fit.partitions import Partitions
 from localkmeans_spark.fit.requests import Asking, Request
 from localkmeans_spark.fit.run import Fit, JobCost, Run, restart_seeds
+from localkmeans_spark.kernel.assign import to_frame
 from localkmeans_spark.kernel.lloyd import Block
 
 Result = TypeVar("Result")
@@ -34,6 +36,8 @@ class InProcessPartitions:
     weights : sequence of ndarray of shape (n_i,), or None
     seeds : sequence of int
         Of the runs to come.
+    dtype : str, optional
+        Keep the rows as a fit with this dtype keeps them; as they are when missing.
     """
 
     def __init__(
@@ -41,18 +45,22 @@ class InProcessPartitions:
         parts: Sequence[np.ndarray],
         weights: Sequence[np.ndarray] | None = None,
         seeds: Sequence[int] = (0,),
+        dtype: str | None = None,
     ) -> None:
         self.partitions = []
         for i, part in enumerate(parts):
             x = np.ascontiguousarray(part, dtype=np.float64)
+            origin = np.zeros(x.shape[1])
+            if dtype is not None:
+                origin = origin_of(x[:1024])
+                x = to_frame(x, origin, dtype)
             weight = None if weights is None else np.asarray(weights[i], dtype=np.float64)
             w = np.ones(len(x)) if weight is None else weight
-            sum_sq = float(w @ (x**2).sum(axis=1))
-            origin = np.zeros(x.shape[1])
+            sum_sq = float(w @ (x.astype(np.float64) ** 2).sum(axis=1))
             stored = StoredBlock(i, Block(x, weight), origin, float(w.sum()), sum_sq, 0, 0, 0)
             self.partitions.append(Machine(i, [stored]))
         found = [describe(item, seeds) for item in self.partitions]
-        self.data = summarise(found, FitConfig())
+        self.data = summarise(found, FitConfig(data=DataConfig(dtype=dtype or "float32")))
 
     def run(self, requests: Sequence[Request]) -> list[tuple[Any, JobCost]]:
         """Do requests on every partition; merging in any order gives the same."""

@@ -12,7 +12,8 @@ class Statistics:
     """What the first pass says of one machine (sums relative to ``origin``).
 
     ``first_rows`` holds one row drawn by weight for every seed asked for; ``checksum`` is that of
-    its blocks.
+    its blocks; ``other_length`` is the length of one of the ``wrong_length`` rows; ``middle``,
+    ``usual`` and ``scale`` are those of :class:`~kernel.typical.Typical`.
     """
 
     machine: int
@@ -23,6 +24,9 @@ class Statistics:
     sum_sq: float
     largest: np.ndarray
     origin: np.ndarray
+    middle: np.ndarray
+    usual: np.ndarray
+    scale: float
     invalid_features: int
     invalid_weights: int
     wrong_length: int
@@ -31,6 +35,7 @@ class Statistics:
     vanished_rows: int = 0
     least_weight: float = 1.0
     checksum: int = 0
+    other_length: int = 0
 
 
 def concatenate(left: list, right: list) -> list:

@@ -22,12 +22,15 @@ class RowBatch(NamedTuple):
         Position of each row of ``x`` in the batch.
     n_null, wrong_length : int
         Null rows, and rows of another length; neither is in ``x``.
+    other_length : int
+        Length of the first of the latter; the expected one if its indices lie outside it.
     """
 
     x: Any
     kept: np.ndarray
     n_null: int
     wrong_length: int
+    other_length: int = 0
 
 
 def read_features(column: pa.Array, kind: str, n_features: int | None) -> RowBatch:
@@ -104,7 +107,7 @@ def _read_lists(lists: pa.ListArray, valid: np.ndarray, n_features: int | None) 
         x = numbers.reshape(len(lists), n_features)
     else:
         x = numbers[offsets[:-1][kept][:, None] + np.arange(n_features)]
-    return RowBatch(x, kept, int((~valid).sum()), int((valid & ~fitting).sum()))
+    return _row_batch(x, kept, valid, fitting, lengths)
 
 
 def _read_vectors(column: pa.StructArray, valid: np.ndarray, n_features: int | None) -> RowBatch:
@@ -135,4 +138,12 @@ def _read_vectors(column: pa.StructArray, valid: np.ndarray, n_features: int | N
         numbers[used],
         n_features,
     )
-    return RowBatch(x, kept, int((~valid).sum()), int((valid & ~fitting).sum()))
+    return _row_batch(x, kept, valid, fitting, sizes)
+
+
+def _row_batch(
+    x: Any, kept: np.ndarray, valid: np.ndarray, fitting: np.ndarray, lengths: np.ndarray
+) -> RowBatch:
+    wrong = lengths[valid & ~fitting]
+    other = int(wrong[0]) if len(wrong) else 0
+    return RowBatch(x, kept, int((~valid).sum()), len(wrong), other)

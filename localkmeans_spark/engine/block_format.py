@@ -24,7 +24,7 @@ from localkmeans_spark.kernel.sparse_rows import SparseRows
 _HEADER = (
     "checksum", "machine", "n", "n_features", "is_float64", "is_weighted",
     "n_stored", "is_unit", "invalid_features", "invalid_weights", "wrong_length", "zero_rows",
-    "vanished_rows",
+    "vanished_rows", "other_length",
 )  # fmt: skip
 _ALIGN = 64
 
@@ -50,6 +50,8 @@ class StoredBlock(NamedTuple):
     vanished_rows : int
         Rows that hold numbers, all of which the block's dtype makes 0, in groups of such rows
         alone.
+    other_length : int
+        Length of one of the ``wrong_length`` rows.
     is_unit : bool
         Whether rows were scaled to length 1 (cosine distance); their origin is 0 then.
     checksum : int
@@ -66,6 +68,7 @@ class StoredBlock(NamedTuple):
     wrong_length: int
     zero_rows: int = 0
     vanished_rows: int = 0
+    other_length: int = 0
     is_unit: bool = False
     checksum: int = 0
 
@@ -79,7 +82,7 @@ def encode(stored: StoredBlock) -> bytes:
             stored.machine, len(x), x.shape[1], x.dtype == np.float64, weight is not None,
             len(x.values) if is_sparse else -1, stored.is_unit,
             stored.invalid_features, stored.invalid_weights, stored.wrong_length,
-            stored.zero_rows, stored.vanished_rows,
+            stored.zero_rows, stored.vanished_rows, stored.other_length,
         ],
         dtype=np.int64,
     )  # fmt: skip

@@ -65,14 +65,16 @@ def several_widths(widths: Collection[int], config: FitConfig) -> InvalidInputEr
 def _check_lengths(
     found: list[Statistics], breach: Callable[[str, str, str], InvalidInputError]
 ) -> None:
-    wrong_length = sum(item.wrong_length for item in found)
-    if wrong_length:
-        widths = [item.n_features for item in found if item.n_points]
-        usual = f"than {min(widths)}" if widths else "than the first"
-        rows = count_of(wrong_length, "row")
-        raise breach(
-            _ONE_LENGTH, f"{rows} with another number of features {usual}", _MAKE_ONE_LENGTH
-        )
+    odd = [item for item in found if item.wrong_length]
+    if not odd:
+        return
+    # The length that rows were held against is the machine's first row's.
+    usual, other = odd[0].n_features, odd[0].other_length
+    rows = count_of(sum(item.wrong_length for item in odd), "row")
+    fact = f"{rows} of another length ({other:,} where others have {usual:,} features)"
+    if other == usual:
+        fact = f"{rows} with indices outside their {usual:,} features"
+    raise breach(_ONE_LENGTH, fact, _MAKE_ONE_LENGTH)
 
 
 def _check_weights(found: list[Statistics], config: FitConfig, breach: Breach) -> None:

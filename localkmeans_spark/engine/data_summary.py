@@ -11,14 +11,24 @@ from localkmeans_spark.engine.aggregate import Statistics
 from localkmeans_spark.engine.checks import check_statistics
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.machine import Frame
+from localkmeans_spark.kernel.chunks import slices
 from localkmeans_spark.kernel.exact_sum import grids_for
 
 # All rows may weigh this much more than the lightest one before a cluster of that row alone would
 # lose digits that matter beside the others (1e7 / 2**52 of the largest value).
 _ONE_GRID = 1e7
+# The same where the largest value is so much larger than most rows are apart: such a cluster may
+# be off by a thousandth of what most rows are apart (1e-3 * 2**52).
+_ONE_GRID_OF_FAR = 4e12
 # Bits that a further part adds, a few less than it has, for the sum over machines; and most parts:
-# enough for weights that differ by 1e33.
-_BITS_A_PART, _MOST_PARTS = 43, 3
+# enough for weights that differ by 1e33, and for values up to the largest that are allowed.
+_BITS_A_PART, _MOST_PARTS, _MOST_PARTS_OF_FAR = 43, 3, 11
+# Sums of squares keep nothing of most rows where they are so many times larger than theirs.
+_FAR_SQ = 1e9
+# The mean is no frame where it is so many times farther from the middle than most rows are apart.
+_FAR_MEAN = 1e3
+# Values beyond so many times the usual do not say how rough the others are.
+_USUAL = 1e3
 
 
 @dataclass(frozen=True)
@@ -32,11 +42,17 @@ class DataSummary:
     n_points, n_features, n_skipped : int
     sum_weights : float
     frame : Frame
-        Centers travel relative to its mean.
+        Centers travel relative to its mean: a place near the middle of the rows.
     origin : ndarray of shape (n_features,), float64, or None
         Frame of all machines; None when they have several.
     sum_sq : float
         Sum of ``w * ||x - mean||**2``.
+    sums : ndarray of shape (n_features,), float64
+        Sum of ``w * (x - mean)``; 0 where the mean is the rows' own.
+    scale : float
+        Half of the rows lie about so near to the middle; 0 if unknown.
+    far : ndarray of shape (n_features,), float64
+        How far from the mean the values of a column reach, at most.
     resolution : ndarray of shape (n_features,), float64
         Distance below which two values of a column may differ by rounding alone.
     dtype : str
@@ -51,8 +67,18 @@ class DataSummary:
     frame: Frame
     origin: np.ndarray | None
     sum_sq: float
+    sums: np.ndarray
+    scale: float
+    far: np.ndarray
     resolution: np.ndarray
     dtype: str
+
+    def inertia_of(self, center: np.ndarray) -> float:
+        """Return the inertia of one center, given relative to the mean, in closed form."""
+        return (
+            self.sum_sq - 2.0 * float(center @ self.sums)
+            + self.sum_weights * float(center @ center)
+        )  # fmt: skip
 
 
 def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
@@ -70,20 +96,34 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
     sum_weights = float(sum(item.sum_weights for item in found))
     n_features = found[0].n_features
     # Only a frame: it needs to be near the middle and the same every time, not exact.
-    mean = np.zeros(n_features)
+    mean, sums = np.zeros(n_features), np.zeros(n_features)
     for item in found:
         mean += (item.sums + item.sum_weights * item.origin) / sum_weights
-    bound, sum_sq = np.zeros(n_features), 0.0
+    middle = _middle(found)
+    scale = _scale(found, middle)
+    is_off = np.abs(mean - middle) > _FAR_MEAN * scale
+    if scale and is_off.any():
+        mean[is_off] = middle[is_off]
+        for item in found:
+            sums += item.sums + item.sum_weights * (item.origin - mean)
+    bound, rough, sum_sq = np.zeros(n_features), np.zeros(n_features), 0.0
     for item in found:
         shift = item.origin - mean
+        size = np.minimum(item.largest, np.abs(item.middle) + _USUAL * item.usual)
         np.maximum(bound, item.largest + np.abs(shift), out=bound)
+        np.maximum(rough, size + np.abs(shift), out=rough)
         sum_sq += item.sum_sq + 2.0 * shift @ item.sums + item.sum_weights * shift @ shift
-    n_parts = _parts_of_sums(sum_weights, min(item.least_weight for item in found))
+    least_weight = min(item.least_weight for item in found)
+    n_parts = max(
+        _parts_of_sums(sum_weights, least_weight),
+        _parts_for_far(sum_weights / least_weight, float(bound.max(initial=0.0)), scale),
+    )
     frame = Frame(
         mean=mean,
         sum_grids=grids_for(bound * sum_weights, len(found), n_parts),
         weight_grids=grids_for(np.array(sum_weights), len(found), n_parts),
         is_spherical=config.data.distance_measure == "cosine",
+        has_far_rows=0.0 < _FAR_SQ * scale * scale * sum_weights < sum_sq,
     )
     shared = all(np.array_equal(item.origin, found[0].origin) for item in found)
     return DataSummary(
@@ -95,7 +135,10 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
         frame=frame,
         origin=found[0].origin.copy() if shared else None,
         sum_sq=max(0.0, float(sum_sq)),
-        resolution=4.0 * float(np.finfo(config.data.dtype).eps) * bound,
+        sums=sums,
+        scale=scale,
+        far=bound,
+        resolution=4.0 * float(np.finfo(config.data.dtype).eps) * rough,
         dtype=config.data.dtype,
     )
 
@@ -104,3 +147,33 @@ def _parts_of_sums(sum_weights: float, least_weight: float) -> int:
     """Return in how many parts to keep sums, so that light clusters last beside heavy ones."""
     beyond = math.log2(sum_weights) - math.log2(least_weight) - math.log2(_ONE_GRID)
     return min(_MOST_PARTS, 1 + max(0, math.ceil(beyond / _BITS_A_PART)))
+
+
+def _parts_for_far(rows: float, largest: float, scale: float) -> int:
+    """Return in how many parts to keep sums, so that most rows last beside values far away."""
+    if not 0.0 < scale < largest:
+        return 1
+    beyond = math.log2(rows) + math.log2(largest) - math.log2(scale) - math.log2(_ONE_GRID_OF_FAR)
+    return min(_MOST_PARTS_OF_FAR, 1 + max(0, math.ceil(beyond / _BITS_A_PART)))
+
+
+def _middle(found: list[Statistics]) -> np.ndarray:
+    """Return the median of the machines' middles, column by column."""
+    middle = np.empty(found[0].n_features)
+    for columns in slices(len(middle), max(1, (1 << 20) // len(found))):
+        of_machines = [item.origin[columns] + item.middle[columns] for item in found]
+        middle[columns] = np.median(of_machines, axis=0)
+    return middle
+
+
+def _scale(found: list[Statistics], middle: np.ndarray) -> float:
+    """Return how far half of the rows lie from the middle, about; 0 if they are all alike."""
+    known = []
+    for item in found:
+        apart = item.origin + item.middle - middle
+        known.append((math.sqrt(item.scale**2 + float(apart @ apart)), item.n_points))
+    known = sorted(pair for pair in known if pair[0] > 0.0)
+    if not known:
+        return 0.0
+    rows = np.cumsum([n_points for _, n_points in known])
+    return known[int(np.searchsorted(rows, rows[-1] / 2.0))][0]

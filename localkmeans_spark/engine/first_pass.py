@@ -14,6 +14,8 @@ from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.limits import Room
 from localkmeans_spark.engine.machine import Machine, describe
 
+_ARRAYS = ("sums", "largest", "origin", "middle", "usual")
+
 
 class FirstPassOrder(NamedTuple):
     """What machines are asked in the first pass.
@@ -70,7 +72,7 @@ def describe_within(machine: Machine, order: FirstPassOrder) -> list[Description
         return [Description(bool(machine.blocks), n_features, 0, None)]
     found = describe(machine, order.seeds)
     rows = {seed: _pack(row) for seed, row in found.first_rows.items()}
-    arrays = {name: _pack(getattr(found, name)) for name in ("sums", "largest", "origin")}
+    arrays = {name: _pack(getattr(found, name)) for name in _ARRAYS}
     nbytes = sum(item.nbytes for item in (*arrays.values(), *rows.values()))
     packed = replace(found, first_rows=rows, **arrays) if nbytes <= order.max_bytes else None
     return [Description(found.n_points > 0, n_features, nbytes, packed)]
@@ -105,10 +107,5 @@ def _unpacked(found: Statistics) -> Statistics:
         return item.unpacked() if isinstance(item, _Packed) else item
 
     rows = {seed: of(row) for seed, row in found.first_rows.items()}
-    return replace(
-        found,
-        first_rows=rows,
-        sums=of(found.sums),
-        largest=of(found.largest),
-        origin=of(found.origin),
-    )
+    arrays: dict[str, Any] = {name: of(getattr(found, name)) for name in _ARRAYS}
+    return replace(found, first_rows=rows, **arrays)

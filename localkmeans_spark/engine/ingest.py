@@ -23,8 +23,9 @@ from localkmeans_spark.kernel.spherical import unit_rows
 # the JVM then takes twice as long to take the blocks in.
 BLOCK_BYTES = 2000 << 10
 BLOCK_SCHEMA = StructType([StructField("block", BinaryType())])
-# Rows looked at to place the origin.
+# Rows looked at to place the origin, and what is far among them.
 _ORIGIN_ROWS = 1024
+_FAR = 1e4
 
 
 class IngestPlan(NamedTuple):
@@ -108,6 +109,8 @@ class _BlockBuilder:
         rows = read_features(batch.column(0), self._plan.kind, self._n_features)
         self._invalid_features += rows.n_null
         self._wrong_length += rows.wrong_length
+        if rows.wrong_length:
+            self._other_length = rows.other_length
         if self._n_features is None and rows.n_null < batch.num_rows:
             self._n_features = rows.x.shape[1]
         if self._n_features is None or len(rows.x) == 0:
@@ -164,7 +167,7 @@ class _BlockBuilder:
 
     def _forget_counts(self) -> None:
         self._invalid_features = self._invalid_weights = self._wrong_length = self._zero_rows = 0
-        self._vanished_rows = 0
+        self._vanished_rows = self._other_length = 0
 
     def finish(self) -> Iterator[bytes]:
         """Yield what is left: a last block, or an empty one that carries counts."""
@@ -214,6 +217,7 @@ class _BlockBuilder:
             wrong_length=self._wrong_length,
             zero_rows=self._zero_rows,
             vanished_rows=self._vanished_rows,
+            other_length=self._other_length,
             is_unit=self._plan.is_cosine,
         )
         self._rows, self._weights, self._pending = [], [], 0
@@ -267,7 +271,8 @@ def origin_of(x: np.ndarray) -> np.ndarray:
     Zero for a column whose values surround or come near zero; about the median for a column that
     lies far from zero compared with its spread, where products of raw values would lose all
     digits (1e6 + noise in float32, 1e9 + noise in float64). The median is rounded to a power of
-    two several times the spread, so that machines with alike rows come to the same frame.
+    two several times the spread, so that machines with alike rows come to the same frame. A few
+    values far from all others, 10,000 times the usual distance, do not count for the spread.
 
     Parameters
     ----------
@@ -279,7 +284,10 @@ def origin_of(x: np.ndarray) -> np.ndarray:
     """
     x = x.astype(np.float64, copy=False)
     median = np.median(x, axis=0)
-    spread = np.abs(x - median).max(axis=0)
+    distances = np.abs(x - median)
+    spread = distances.max(axis=0)
+    usual = np.quantile(distances, 0.75, axis=0, method="higher")
+    spread = np.where((usual > 0) & (spread > _FAR * usual), 16.0 * usual, spread)
     _, exponents = np.frexp(spread)
     cell = np.ldexp(1.0, exponents + 3)
     rounded = np.where(spread > 0, np.rint(median / cell) * cell, median)

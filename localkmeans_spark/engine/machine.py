@@ -18,6 +18,7 @@ from localkmeans_spark.engine.block_format import StoredBlock, decode
 from localkmeans_spark.kernel import draws, sparse
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse_rows import SparseRows
+from localkmeans_spark.kernel.typical import Typical, typical
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,9 @@ def describe(machine: Machine, seeds: Sequence[int]) -> Statistics:
         sums += wide.sum(axis=0) if weight is None else weight @ wide
         np.maximum(largest, np.maximum(wide.max(axis=0), -wide.min(axis=0)), out=largest)
     first_rows = {}
+    like = Typical(np.zeros(n_features), np.zeros(n_features), 0.0)
     if blocks:
+        like = typical(blocks)
         for seed in seeds:
             first_rows[seed] = draws.draw_row(blocks, draws.generator(seed, 0, machine.number))
     return Statistics(
@@ -169,6 +172,10 @@ def describe(machine: Machine, seeds: Sequence[int]) -> Statistics:
         first_rows=first_rows,
         zero_rows=sum(item.zero_rows for item in machine.stored),
         vanished_rows=sum(item.vanished_rows for item in machine.stored),
+        other_length=next((item.other_length for item in machine.stored if item.wrong_length), 0),
+        middle=like.middle,
+        usual=like.usual,
+        scale=like.scale,
         least_weight=min((_least(block.weight) for block in blocks), default=1.0),
         checksum=machine.checksum,
     )
@@ -191,12 +198,15 @@ class Frame(NamedTuple):
         part keeps what light clusters would lose beside heavy ones.
     is_spherical : bool
         Whether rows and centers have length 1 (cosine distance).
+    has_far_rows : bool
+        Whether some rows are so far away that sums of squares lose what the others have.
     """
 
     mean: np.ndarray
     sum_grids: np.ndarray
     weight_grids: np.ndarray
     is_spherical: bool = False
+    has_far_rows: bool = False
 
     @property
     def unit_about(self) -> np.ndarray | None:
@@ -210,3 +220,10 @@ class Frame(NamedTuple):
     def from_machine(self, rows: np.ndarray, machine: Machine) -> np.ndarray:
         """Move rows from a machine's frame into the shared one."""
         return rows + (machine.origin - self.mean)
+
+    def sq_rounding(self, centers: np.ndarray, machine: Machine) -> np.ndarray:
+        """Return how far rows may lie, squared, from the centers that they became; shape (k,)."""
+        size = np.abs(centers)
+        size += np.abs(self.mean) + np.abs(machine.origin)
+        size *= 2.0 * np.finfo(np.float64).eps
+        return np.einsum("kd,kd->k", size, size)

@@ -19,6 +19,7 @@ from localkmeans_spark.fit.partitions import Partitions, open_partitions
 from localkmeans_spark.fit.requests import Assignment, Request, assignment
 from localkmeans_spark.fit.rounding import rounding_warnings
 from localkmeans_spark.fit.run import Fit, Run, restart_seeds
+from localkmeans_spark.fit.tolerance import tolerance_warnings
 from localkmeans_spark.fit.wide_columns import wide_column_warnings
 
 logger = logging.getLogger("localkmeans_spark")
@@ -188,6 +189,7 @@ def _record(
             *item.few_rows(),
             *rounding_warnings(data, config, centers, found),
             *wide_column_warnings(data, config, centers, found.weights.sum(axis=0)),
+            *tolerance_warnings(config, data, lloyd, float(found.inertia.sum())),
         ],
         restarts=item.records(run),
         empty_clusters=config.empty_clusters,

@@ -8,13 +8,17 @@ order in which tasks finish changes no bit.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from localkmeans_spark.engine.machine import Frame, Machine
+from localkmeans_spark.kernel import sparse
+from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.exact_sum import on_grids
-from localkmeans_spark.kernel.lloyd import LocalPhase, means_or_kept
+from localkmeans_spark.kernel.lloyd import Block, LocalPhase, means_or_kept
+from localkmeans_spark.kernel.sparse_rows import SparseRows
 from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, directions_or_kept, unit_centers
 
 
@@ -81,20 +85,41 @@ def summarise_phase(
     if partition.is_unit:
         # The scatter is about the means, as ever; centers drift as directions.
         sq_drift = _sq_shift(directions_or_kept(phase.sums, phase.weights, began), began)
+    inertia, within = phase.inertia, partition.sum_sq - explained.sum()
+    if frame.has_far_rows:  # whose squares leave nothing of the others' in these sums
+        inertia = float(assign_blocks(partition.blocks, began)[2].sum())
+        within = inertia - float(phase.weights @ sq_moved)
     shift = partition.origin - frame.mean
     return RoundSummary(
         sums=on_grids(phase.sums + phase.weights[:, None] * shift, frame.sum_grids[:, None]),
         weights=on_grids(phase.weights, frame.weight_grids),
-        inertia=np.array([phase.inertia]),
+        inertia=np.array([inertia]),
         sq_drift=np.array([sq_drift.max()]),
         sq_moved=np.array([phase.weights @ sq_moved]),
-        within=np.array([partition.sum_sq - explained.sum()]),
+        within=np.array([within]),
         filled=np.array([filled.sum()]),
         n_points=np.array([sum(len(block.x) for block in partition.blocks)]),
         first_seconds=np.array([phase.first_seconds]),
         later_seconds=np.array([phase.later_seconds]),
         steps=np.array([phase.steps]),
     )
+
+
+def assign_blocks(
+    blocks: Sequence[Block], centers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Label rows exactly; return sizes (k,), weights (k,) and inertia (k,)."""
+    k = len(centers)
+    sizes = np.zeros(k, dtype=np.int64)
+    weights, inertia = np.zeros(k), np.zeros(k)
+    for x, weight in blocks:
+        find = sparse.exact_nearest if isinstance(x, SparseRows) else exact_nearest
+        labels, sq_distances = find(x, centers)
+        sizes += np.bincount(labels, minlength=k)
+        weights += np.bincount(labels, weights=weight, minlength=k)
+        weighted = sq_distances if weight is None else sq_distances * weight
+        inertia += np.bincount(labels, weights=weighted, minlength=k)
+    return sizes, weights, inertia
 
 
 def merge(left: RoundSummary, right: RoundSummary) -> RoundSummary:

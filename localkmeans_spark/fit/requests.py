@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,19 +13,20 @@ import numpy as np
 from localkmeans_spark.engine.data_summary import DataSummary
 from localkmeans_spark.engine.machine import Frame, Machine, Merge, Worker
 from localkmeans_spark.fit import exchange
-from localkmeans_spark.fit.exchange import RoundSummary, summarise_phase
+from localkmeans_spark.fit.exchange import RoundSummary, assign_blocks, summarise_phase
 from localkmeans_spark.fit.lloyd_run import Order
-from localkmeans_spark.kernel import draws, sparse
-from localkmeans_spark.kernel.assign import exact_nearest
+from localkmeans_spark.kernel import draws
 from localkmeans_spark.kernel.draws import Arrivals
 from localkmeans_spark.kernel.exact_sum import on_grids
 from localkmeans_spark.kernel.lloyd import lloyd_step, means_or_kept
 from localkmeans_spark.kernel.local_steps import local_phase
 from localkmeans_spark.kernel.sample import Sample
-from localkmeans_spark.kernel.sparse_rows import SparseRows
 from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, directions_or_kept, unit_centers
 
 Result = TypeVar("Result")
+
+# A partition stops its clocks after so many times the arrivals wanted of all of them.
+_MOST_ARRIVALS = 16
 
 
 class Request(NamedTuple):
@@ -116,7 +118,9 @@ def arrivals(
         "seed",
         f"seeding pass {number} ({len(centers)} centers so far)",
         _draw_arrivals,
-        DrawOrder(data.frame, seed, number, centers, duration=duration),
+        DrawOrder(
+            data.frame, seed, number, centers, duration=duration, size=_MOST_ARRIVALS * wanted
+        ),
         _join,
         _in_time_order,
         8 * wanted * data.n_features // max(1, len(data.statistics)),
@@ -124,12 +128,12 @@ def arrivals(
 
 
 def _draw_arrivals(partition: Machine, order: DrawOrder) -> list[Arrivals]:
-    centers = order.frame.to_machine(order.centers, partition)
-    found = draws.draw_arrivals(
-        partition.blocks, centers, order.duration, order.generator(partition)
-    )
-    rows = order.frame.from_machine(found.rows, partition)
-    return [Arrivals(found.times, rows, found.sq_distances, found.potential)]
+    frame = order.frame
+    centers = frame.to_machine(order.centers, partition)
+    off_by = frame.sq_rounding(order.centers, partition)
+    rng = order.generator(partition)
+    found = draws.draw_arrivals(partition.blocks, centers, order.duration, rng, order.size, off_by)
+    return [replace(found, rows=frame.from_machine(found.rows, partition))]
 
 
 def _join(left: list[Any], right: list[Any]) -> list[Any]:
@@ -139,12 +143,14 @@ def _join(left: list[Any], right: list[Any]) -> list[Any]:
 def _in_time_order(found: list[Arrivals]) -> Arrivals:
     times = np.concatenate([item.times for item in found])
     order = np.argsort(times, kind="stable")
-    return Arrivals(
+    arrivals = Arrivals(
         times[order],
         np.concatenate([item.rows for item in found])[order],
         np.concatenate([item.sq_distances for item in found])[order],
         math.fsum(item.potential for item in found),
     )
+    # Where a partition stopped its clocks early, those of all count until then.
+    return draws.stopped(arrivals, min(item.until for item in found))
 
 
 def random_rows(data: DataSummary, size: int, seed: int, number: int) -> Request:
@@ -204,8 +210,30 @@ def _draw_sample(partition: Machine, order: DrawOrder) -> list[tuple[int, np.nda
 
 
 def _as_sample(found: list[tuple[int, np.ndarray, np.ndarray]], dtype: str) -> Sample:
+    return Sample(*_rows_and_weights(found), dtype)
+
+
+def _rows_and_weights(
+    found: list[tuple[int, np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray]:
     _, rows, weights = zip(*sorted(found, key=lambda item: item[0]), strict=True)
-    return Sample(np.concatenate(rows), np.concatenate(weights), dtype)
+    return np.concatenate(rows), np.concatenate(weights)
+
+
+def all_rows(data: DataSummary) -> Request:
+    """Bring all rows, in the shared frame, and their weights to the driver: two arrays."""
+    return Request(
+        "seed",
+        "all rows to the driver",
+        _draw_sample,
+        DrawOrder(
+            data.frame, 0, 0, np.empty((0, 0)),
+            sizes={item.machine: item.n_points for item in data.statistics},
+        ),
+        _join,
+        _rows_and_weights,
+        8 * data.n_points * (data.n_features + 1) // max(1, len(data.statistics)),
+    )  # fmt: skip
 
 
 class WeighOrder(NamedTuple):
@@ -287,16 +315,7 @@ def _assign(partition: Machine, centers: np.ndarray) -> Assignment:
     centers = centers - partition.origin
     if partition.is_unit:
         centers = unit_centers(centers)
-    k = len(centers)
-    sizes = np.zeros(k, dtype=np.int64)
-    weights, inertia = np.zeros(k), np.zeros(k)
-    for x, weight in partition.blocks:
-        find = sparse.exact_nearest if isinstance(x, SparseRows) else exact_nearest
-        labels, sq_distances = find(x, centers)
-        sizes += np.bincount(labels, minlength=k)
-        weights += np.bincount(labels, weights=weight, minlength=k)
-        weighted = sq_distances if weight is None else sq_distances * weight
-        inertia += np.bincount(labels, weights=weighted, minlength=k)
+    sizes, weights, inertia = assign_blocks(partition.blocks, centers)
     if partition.is_unit:
         inertia *= COSINE_OF_SQ
     return Assignment(np.array([partition.number]), sizes, weights[None], inertia[None])

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from localkmeans_spark.engine.checks import VALUE_RANGE
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.data_summary import DataSummary
 from localkmeans_spark.engine.record import RestartRecord
@@ -138,7 +139,8 @@ class Run:
         config = self._config
         self.lloyd = LloydRun(
             centers,
-            local_steps=config.local_steps,
+            # Local steps are judged by their inertia, which is rough beside values that far.
+            local_steps=1 if self._data.frame.has_far_rows else config.local_steps,
             max_iter=config.max_iter,
             tol=config.tol,
             safeguard=config.safeguard,
@@ -212,6 +214,15 @@ def _given_centers(config: FitConfig, data: DataSummary) -> np.ndarray:
             f"a finite array of shape (k={config.k}, {data.n_features} features)",
             Fact(f"shape {centers.shape}{odd}"),
             "Give one row for each cluster, with one number for each feature.",
+        )  # fmt: skip
+    # Beyond, products of rows and centers are not numbers; no row is ever near such a center.
+    dtype = config.data.dtype
+    limit, size = VALUE_RANGE[dtype][1], float(np.abs(centers).max())
+    if size > limit and config.data.distance_measure != "cosine":
+        raise invalid(
+            config.owner, "parameter 'initialCenters'",
+            f"of numbers up to {limit:g} in size for dtype='{dtype}'",
+            Fact(f"numbers up to {size:g}"), "Give centers within the range of the rows.",
         )  # fmt: skip
     return centers - data.frame.mean
 

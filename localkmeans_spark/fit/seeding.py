@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.engine.data_summary import DataSummary
 from localkmeans_spark.fit import requests
+from localkmeans_spark.fit.held_rows import HeldRows, driver_holds
 from localkmeans_spark.fit.requests import Asking
 from localkmeans_spark.kernel.draws import Arrivals, generator, weighted_indices
 from localkmeans_spark.kernel.greedy import greedy_centers, n_trials
@@ -43,7 +44,7 @@ _SWAP_ROUNDS, _SWAP_TRIES, _SWAP_STEPS, _SWAP_WORK = 4, 128, 3, 1 << 31
 # Times that all this is done, of which the best is kept, where restarts compete.
 _SEARCHES, _SEARCH_WORK = 3, 1 << 32
 # Keys of the driver's random streams; no partition has such a number.
-_SAMPLE_KEY, _WALK_KEY, _SWAP_KEY = 2**32 - 3, 2**32 - 2, 2**32 - 1
+_HELD_KEY, _SAMPLE_KEY, _WALK_KEY, _SWAP_KEY = 2**32 - 4, 2**32 - 3, 2**32 - 2, 2**32 - 1
 
 
 class Seeding(NamedTuple):
@@ -95,6 +96,11 @@ def seed_centers(
     """
     if init_mode == "random":
         return (yield from _random(data, k, seed))
+    if driver_holds(data, k, passes=0):
+        rows, _ = yield requests.all_rows(data)
+        distinct = distinct_rows(rows, data.resolution)
+        if len(distinct) <= k:
+            return Seeding(distinct, 1)
     first = _first_center(data, seed)
     if init_mode == "k-means++":
         return (yield from _draw_greedily(data, first, k, seed, is_thorough))
@@ -112,11 +118,6 @@ def _first_center(data: DataSummary, seed: int) -> np.ndarray:
     mass = np.array([item.sum_weights for item in data.statistics])
     chosen = data.statistics[int(weighted_indices(mass, 1, generator(seed, 0))[0])]
     return (chosen.first_rows[seed] + (chosen.origin - data.frame.mean))[None, :]
-
-
-def _potential_bound(data: DataSummary, centers: np.ndarray) -> float:
-    """Potential of the first of ``centers`` alone, in closed form: at least that of all."""
-    return data.sum_sq + data.sum_weights * float(centers[0] @ centers[0])
 
 
 def _wanted(missing: int, n_features: int, each: int) -> int:
@@ -160,15 +161,24 @@ def draw_by_distance(
     Seeding
     """
     if potential is None:
-        potential = _potential_bound(data, centers)
-    fruitless = 0
+        # Of the first center alone: at least that of all.
+        potential = data.inertia_of(centers[0])
+    fruitless, draws = 0, passes
+    held: HeldRows | None = None
     while len(centers) < k and potential > 0 and fruitless < _FRUITLESS_PASSES:
-        passes += 1
+        draws += 1
         wanted = _wanted(k - len(centers), centers.shape[1], _CANDIDATES)
-        found = yield requests.arrivals(data, centers, wanted / potential, seed, passes, wanted)
+        if held is None and driver_holds(data, k, passes):
+            passes += 1
+            held = HeldRows(*(yield requests.all_rows(data)))
+        if held is not None:
+            found = held.arrivals(centers, wanted, generator(seed, draws, _HELD_KEY))
+        else:
+            passes += 1
+            found = yield requests.arrivals(data, centers, wanted / potential, seed, draws, wanted)
         before = len(centers)
         walks = _RESTART_WALKS if is_thorough else 1
-        centers, remaining = _best_walk(found, centers, k, data, (seed, passes), walks)
+        centers, remaining = _best_walk(found, centers, k, data, (seed, draws), walks)
         fruitless = fruitless + 1 if len(centers) == before else 0
         potential = found.potential * remaining
     return Seeding(centers, passes)
@@ -211,7 +221,7 @@ def _parallel(
     the candidates so far; rows then weigh the candidates, and the driver clusters them.
     """
     candidates = first
-    potential = _potential_bound(data, first)
+    potential = data.inertia_of(first[0])
     passes = 0
     for _ in range(init_steps):
         if potential <= 0:
@@ -237,27 +247,35 @@ def _draw_greedily(
     data: DataSummary, first: np.ndarray, k: int, seed: int, is_thorough: bool
 ) -> Asking[Seeding]:
     """Greedy k-means++: exact draws by squared distance, judged on a sample the driver holds."""
-    centers, passes, fruitless = first, 0, 0
-    potential = _potential_bound(data, first)
+    centers, passes, draws, fruitless = first, 0, 0, 0
+    potential = data.inertia_of(first[0])
     sample: Sample | None = None
+    held: HeldRows | None = None
     while len(centers) < k and potential > 0 and fruitless < _FRUITLESS_PASSES:
-        passes += 1
+        draws += 1
         wanted = _wanted(k - len(centers), data.n_features, _GREEDY_CANDIDATES)
-        ask = requests.arrivals(data, centers, wanted / potential, seed, passes, wanted)
-        if sample is None:
+        passes += held is None
+        if held is None and driver_holds(data, k, passes - 1):
+            rows, weights = yield requests.all_rows(data)
+            held, sample = HeldRows(rows, weights), Sample(rows, weights, data.dtype)
+        ask = requests.arrivals(data, centers, wanted / potential, seed, draws, wanted)
+        if held is not None:
+            found = held.arrivals(centers, wanted, generator(seed, draws, _HELD_KEY))
+        elif sample is None:
             size = _sample_size(k, data.n_features)
             both = requests.together([ask, requests.sample(data, size, seed, _SAMPLE_KEY)])
             found, sample = yield both
         else:
             found = yield ask
+        assert sample is not None
         before = len(centers)
         # One thread: products split among threads round differently from one driver to another.
         with threadpool_limits(limits=1, user_api="blas"):
-            joined = sample.with_arrivals(found, centers)
+            joined = sample if held is not None else sample.with_arrivals(found, centers)
             # Rows far away that led to the first centers still count when the last are chosen.
             if 4 * joined.x.size <= _CANDIDATE_BYTES:
                 sample = joined
-            choice = _Choice(found, centers, k, joined, data, (seed, passes))
+            choice = _Choice(found, centers, k, joined, data, (seed, draws))
             centers, remaining = choice.make(is_thorough)
         fruitless = fruitless + 1 if len(centers) == before else 0
         potential = found.potential * remaining

@@ -56,10 +56,23 @@ def sq_distance_to(x: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np
     return difference.sum(axis=1)
 
 
+# Squared distances below this share of the squared norms are made of differences, not of products.
+_ROUGH = 1e-12
+
+
 def sq_distances_between(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Squared distances by a product, clipped at 0, shape (n, c), float64."""
+    """Squared distances, shape (n, c), float64, at least 0.
+
+    By a product; by differences where rows and centers are nearer than its rounding can tell.
+    """
     sq = rows @ centers.T
     sq *= -2.0
-    sq += np.einsum("nd,nd->n", rows, rows)[:, None]
-    sq += np.einsum("cd,cd->c", centers, centers)
-    return np.maximum(sq, 0.0, out=sq)
+    row_norms = np.einsum("nd,nd->n", rows, rows)[:, None]
+    center_norms = np.einsum("cd,cd->c", centers, centers)
+    sq += row_norms
+    sq += center_norms
+    row, center = np.nonzero(sq <= _ROUGH * (row_norms + center_norms))
+    for pairs in slices(len(row), max(1, (4 << 20) // (8 * max(1, rows.shape[1])))):
+        difference = rows[row[pairs]] - centers[center[pairs]]
+        sq[row[pairs], center[pairs]] = np.einsum("nd,nd->n", difference, difference)
+    return sq

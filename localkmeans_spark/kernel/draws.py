@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,6 +40,8 @@ def weighted_indices(mass: np.ndarray, size: int, rng: np.random.Generator) -> n
     ndarray of shape (size,), int64
     """
     positive = np.flatnonzero(mass)
+    if not size:
+        return positive[:0]
     cumulative = np.cumsum(mass[positive])
     drawn = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
     return positive[np.minimum(drawn, len(positive) - 1)]
@@ -156,16 +159,24 @@ class Arrivals:
         Squared distance of each row to the nearest of the centers known to the machine.
     potential : float
         Sum of ``w * squared distance`` over all rows.
+    until : float
+        When the clocks were stopped: all arrivals up to this time are here.
     """
 
     times: np.ndarray
     rows: np.ndarray
     sq_distances: np.ndarray
     potential: float
+    until: float = math.inf
 
 
 def draw_arrivals(
-    blocks: Sequence[Block], centers: np.ndarray, duration: float, rng: np.random.Generator
+    blocks: Sequence[Block],
+    centers: np.ndarray,
+    duration: float,
+    rng: np.random.Generator,
+    most: float = math.inf,
+    off_by: np.ndarray | None = None,
 ) -> Arrivals:
     """Let every row arrive at the rate ``w * squared distance`` during ``duration``.
 
@@ -180,6 +191,11 @@ def draw_arrivals(
     duration : float
         Expected number of arrivals divided by the sum of all rates.
     rng : numpy.random.Generator
+    most : float, optional
+        Where more arrivals than this are to be expected, the clocks are stopped earlier: what
+        arrived until then still has the law. For a duration made of too low a sum of rates.
+    off_by : ndarray of shape (k,), float64, optional
+        Squared distance below which a row is its center, which came here rounded.
 
     Returns
     -------
@@ -191,25 +207,39 @@ def draw_arrivals(
     One product with the centers and one pass of differences. Runs on: executor.
     """
     rows, distances = [], []
+    durations = []
     potential = 0.0
     for block in blocks:
-        sq_distances = sq_distances_to_nearest(block.x, centers)
+        sq_distances = sq_distances_to_nearest(block.x, centers, off_by)
         rates = sq_distances if block.weight is None else sq_distances * block.weight
         total = float(rates.sum())
         potential += total
+        if duration * potential > most:
+            duration = most / potential
         count = rng.poisson(duration * total)
         if count:
             chosen = weighted_indices(rates, count, rng)
             rows.append(block.x[chosen].astype(np.float64))
             distances.append(sq_distances[chosen])
+            durations.append(np.full(count, duration))
     n_features = centers.shape[1]
     found = np.concatenate([np.empty((0, n_features)), *rows])
-    return Arrivals(
-        times=rng.uniform(0.0, duration, size=len(found)),
-        rows=found,
-        sq_distances=np.concatenate([np.empty(0), *distances]),
-        potential=potential,
-    )
+    times = rng.random(len(found)) * np.concatenate([np.empty(0), *durations])
+    arrivals = Arrivals(times, found, np.concatenate([np.empty(0), *distances]), potential)
+    return stopped(arrivals, duration)
+
+
+def stopped(arrivals: Arrivals, until: float) -> Arrivals:
+    """Leave out what arrived after the time ``until``."""
+    if len(arrivals.times) and arrivals.times.max() > until:
+        early = arrivals.times <= until
+        arrivals = Arrivals(
+            arrivals.times[early],
+            arrivals.rows[early],
+            arrivals.sq_distances[early],
+            arrivals.potential,
+        )
+    return replace(arrivals, until=until)
 
 
 def draw_row_by_distance(
@@ -232,17 +262,23 @@ def draw_row_by_distance(
     return x[chosen].astype(np.float64), potential
 
 
-def sq_distances_to_nearest(x: np.ndarray | SparseRows, centers: np.ndarray) -> np.ndarray:
+def sq_distances_to_nearest(
+    x: np.ndarray | SparseRows, centers: np.ndarray, off_by: np.ndarray | None = None
+) -> np.ndarray:
     """Return each row's squared distance to its nearest center, shape (n,), float64.
 
     The nearest center is found by a product in x's dtype, the distance by float64 differences:
-    0 for a row that equals its center, never negative.
+    0 for a row that equals its center (up to ``off_by``, if given), never negative.
     """
     if isinstance(x, SparseRows):
-        return sparse.sq_distance_to(x, centers, sparse.nearest(x, centers))
-    labels = np.empty(len(x), dtype=np.int32)
-    Scorer(centers).nearest(x, labels)
-    result = np.empty(len(x))
-    for rows in slices(len(x), rows_per_sum(x.shape[1], 1)):
-        result[rows] = sq_distance_to(x[rows], centers, labels[rows])
+        labels = sparse.nearest(x, centers)
+        result = sparse.sq_distance_to(x, centers, labels)
+    else:
+        labels = np.empty(len(x), dtype=np.int32)
+        Scorer(centers).nearest(x, labels)
+        result = np.empty(len(x))
+        for rows in slices(len(x), rows_per_sum(x.shape[1], 1)):
+            result[rows] = sq_distance_to(x[rows], centers, labels[rows])
+    if off_by is not None:
+        result[result <= off_by[labels]] = 0.0
     return result

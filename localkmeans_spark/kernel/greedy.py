@@ -51,7 +51,7 @@ def greedy_centers(
         The given centers, then the chosen ones.
     remaining : float
         Estimate of (potential now) / (potential when the pass began), at least one part in the
-        number of arrivals.
+        number of arrivals looked at.
     """
     pool = _Pool(arrivals, centers, k, resolution, rng)
     nearest = sample.nearest_sq_distances(centers)
@@ -126,7 +126,7 @@ class _Pool:
         # A few thousand say enough.
         some = slice(0, 4096)
         now = np.minimum(before[some], sq_distances_between(rows[some], self.centers).min(axis=1))
-        return max(1.0 / (len(rows) + 1.0), float((now / before[some]).mean()))
+        return max(1.0 / (len(now) + 1.0), float((now / before[some]).mean()))
 
     def _look_at_more(self) -> None:
         more = np.arange(self._ready, min(self._ready + _BATCH, len(self._chances)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from localkmeans_spark.kernel.draws import Arrivals
@@ -12,6 +14,9 @@ from localkmeans_spark.kernel.nearest import Scorer
 # about where the rows that are not in the sample lie.
 _MIN_ROWS = 8
 _SMALLEST, _LARGEST = 1e-12, 1e12
+# Rows are left out whose squared norm is so many times the usual: beside theirs, costs lose those
+# of the others. They are centers by the first draws, and exchanges leave those where they are.
+_FAR_SQ = 1e12
 
 
 class Sample:
@@ -24,9 +29,29 @@ class Sample:
         How much weight of all rows each one stands for.
     dtype : str, default "float32"
         What costs are computed in; float64 also where squares leave the range of float32.
+    limit : float, optional
+        Squared norm above which rows are left out; 1e12 times the median when missing.
+
+    Attributes
+    ----------
+    limit : float
+        Of all samples made from this one.
     """
 
-    def __init__(self, x: np.ndarray, weight: np.ndarray, dtype: str = "float32") -> None:
+    def __init__(
+        self,
+        x: np.ndarray,
+        weight: np.ndarray,
+        dtype: str = "float32",
+        limit: float | None = None,
+    ) -> None:
+        wide = x.astype(np.float64, copy=False)
+        sq_norms = np.einsum("nd,nd->n", wide, wide)
+        if limit is None:
+            limit = _FAR_SQ * float(np.median(sq_norms)) or math.inf
+        self.limit = limit
+        if len(sq_norms) and sq_norms.max() > limit:
+            x, weight = x[sq_norms <= limit], weight[sq_norms <= limit]
         scale = float(np.abs(x).max(initial=0.0))
         narrow = scale == 0 or _SMALLEST < scale < _LARGEST
         self.x: np.ndarray = np.ascontiguousarray(x, dtype=dtype if narrow else "float64")
@@ -57,12 +82,17 @@ class Sample:
         nearest = self.nearest_sq_distances(centers).astype(np.float64)
         own = 1.0 / self.weight + rate * nearest
         theirs = self._uniform_rate + rate * arrivals.sq_distances
-        alone = Sample(arrivals.rows, theirs, str(self.x.dtype))
+        near = np.einsum("nd,nd->n", arrivals.rows, arrivals.rows) <= self.limit
+        if not near.any():
+            return self
+        alone = Sample(arrivals.rows[near], theirs[near], str(self.x.dtype), self.limit)
+        theirs = theirs[near]
         for earlier, earlier_rate in self._passes:
             sq_distances = alone.nearest_sq_distances(earlier).astype(np.float64)
             theirs = theirs + earlier_rate * sq_distances
         rates = np.concatenate([own, theirs])
-        found = Sample(np.concatenate([self.x, alone.x]), 1.0 / rates, str(self.x.dtype))
+        x = np.concatenate([self.x, alone.x])
+        found = Sample(x, 1.0 / rates, str(self.x.dtype), self.limit)
         found._uniform_rate = self._uniform_rate
         found._passes = [*self._passes, (centers, rate)]
         return found

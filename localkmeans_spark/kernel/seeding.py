@@ -10,6 +10,8 @@ from localkmeans_spark.kernel.draws import Arrivals, sq_distances_to_nearest, we
 from localkmeans_spark.kernel.lloyd import Block, lloyd_step, means_or_kept
 
 _BATCH = 256
+# Pairs of close rows that are listed at once.
+_MANY_PAIRS = 1 << 22
 
 
 def accept_in_time_order(
@@ -120,7 +122,19 @@ def distinct_rows(rows: np.ndarray, resolution: np.ndarray) -> np.ndarray:
         Two rows closer than this in every column count as the same.
     """
     scaled = rows / np.where(resolution > 0, resolution, 1.0)
-    pairs = cKDTree(scaled).query_pairs(r=1.0, p=np.inf, output_type="ndarray")
+    for column in np.flatnonzero(resolution <= 0):  # numbers that differ are never close there
+        scaled[:, column] = 2.0 * np.unique(rows[:, column], return_inverse=True)[1]
+    # Of the rows in a cell the first alone is looked at: many copies would make too many pairs.
+    _, first = np.unique(np.floor(scaled), axis=0, return_index=True)
+    first.sort()
+    rows, scaled = rows[first], scaled[first]
+    tree = cKDTree(scaled)
     kept = np.ones(len(rows), dtype=bool)
-    kept[pairs.max(axis=1)] = False
+    if tree.count_neighbors(tree, 1.0, p=np.inf) - len(rows) <= _MANY_PAIRS:
+        kept[tree.query_pairs(r=1.0, p=np.inf, output_type="ndarray").max(axis=1)] = False
+        return rows[kept]
+    for place in range(len(rows)):
+        if kept[place]:
+            later = np.flatnonzero(kept[place + 1 :]) + place + 1
+            kept[later[(np.abs(scaled[later] - scaled[place]) <= 1.0).all(axis=1)]] = False
     return rows[kept]

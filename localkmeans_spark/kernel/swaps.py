@@ -78,6 +78,8 @@ class _Exchange:
         self._weight = sample.weight / sample.weight.max()
         resolution = _ROUNDING * float(np.finfo(sample.x.dtype).eps)
         self._noise = resolution * float(self._weight @ sample.sq_norms)
+        # Centers of rows too far away to be in the sample.
+        self._stays = np.einsum("kd,kd->k", centers, centers) > sample.limit
         n = len(sample.x)
         self._labels = np.empty((2, n), dtype=np.int64)
         self._sq = np.empty((2, n), dtype=sample.x.dtype)
@@ -123,6 +125,7 @@ class _Exchange:
             minlength=k * len(sq),
         )
         net = gains[:, None] + spared.reshape(len(sq), k) - alone
+        net[:, self._stays] = -np.inf
         which, leaving = np.unravel_index(int(net.argmax()), net.shape)
         return int(which), int(leaving), float(net[which, leaving])
 

@@ -187,7 +187,8 @@ def test_rows_of_several_lengths(spark):
     inside = spark.createDataFrame(
         [([1.0, 2.0],), ([1.0],), ([3.0, 4.0],)], "features array<double>"
     )
-    fails(inside.coalesce(1), "of one length", "1 row with", handle_invalid="skip")
+    told = "1 row of another length (1 where others have 2 features)"
+    fails(inside.coalesce(1), "of one length", told, handle_invalid="skip")
     across = frame_of(spark, [[[1.0, 2.0]], [[1.0, 2.0, 3.0]]])
     fails(across, "of one length", "rows of 2 and of 3 features")
     # Of each partition the first width is known: no word on those between.
@@ -196,7 +197,7 @@ def test_rows_of_several_lengths(spark):
     vectors = spark.createDataFrame(
         [(Vectors.dense([1.0]),), (Vectors.sparse(4, [1], [1.0]),)], ["features"]
     )
-    fails(vectors.coalesce(1), "of one length")
+    fails(vectors.coalesce(1), "of one length", "(4 where others have 1 features)")
     fails(spark.createDataFrame([([],)], "features array<double>"), "0 features")
 
 

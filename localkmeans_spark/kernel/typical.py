@@ -1,0 +1,74 @@
+"""What most rows are like, whatever values a few of them hold: medians of some rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from localkmeans_spark.kernel.lloyd import Block
+from localkmeans_spark.kernel.sparse_rows import SparseRows
+
+# Rows looked at: so many, or fewer if they have more numbers than that together.
+_ROWS, _FEWEST, _NUMBERS = 256, 17, 4 << 20
+# The share of rows within the scale; more where so many are all alike.
+_SHARES = (0.5, 0.75, 0.9)
+
+
+class Typical(NamedTuple):
+    """Where most rows lie, and how far apart.
+
+    Attributes
+    ----------
+    middle : ndarray of shape (n_features,), float64
+        Medians of the columns; 0 for sparse rows.
+    usual : ndarray of shape (n_features,), float64
+        Three quarters of the rows are at most this far from it, column by column; 0 for sparse
+        rows.
+    scale : float
+        Half of the rows are at most this far from it; 0 if nine in ten rows are the same.
+    """
+
+    middle: np.ndarray
+    usual: np.ndarray
+    scale: float
+
+
+def typical(blocks: Sequence[Block]) -> Typical:
+    """Look at some of a machine's rows, spread over all of them.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        With at least one row.
+
+    Notes
+    -----
+    At most 256 rows or 32 MB of them, at least 17 rows. Runs on: executor.
+    """
+    n_features = blocks[0].x.shape[1]
+    n = sum(len(block.x) for block in blocks)
+    wanted = min(n, max(_FEWEST, min(_ROWS, _NUMBERS // n_features)))
+    places = np.unique(np.linspace(0, n - 1, wanted).astype(np.int64))
+    starts = np.cumsum([0] + [len(block.x) for block in blocks])
+    some = [
+        block.x[places[(places >= start) & (places < start + len(block.x))] - start]
+        for block, start in zip(blocks, starts, strict=False)
+    ]
+    if any(isinstance(x, SparseRows) for x in some):
+        sq = np.concatenate([x.sq_norms() for x in some])
+        nothing = np.zeros(n_features)
+        return Typical(nothing, nothing, _scale(sq))
+    x = np.concatenate(some).astype(np.float64)
+    middle = np.sort(x, axis=0)[len(x) // 2]
+    x -= middle
+    np.abs(x, out=x)
+    sq = np.einsum("nd,nd->n", x, x)
+    x.sort(axis=0)
+    return Typical(middle, x[3 * len(x) // 4], _scale(sq))
+
+
+def _scale(sq: np.ndarray) -> float:
+    found = np.sort(sq)[[int(share * len(sq)) for share in _SHARES]]
+    return float(np.sqrt(found[found > 0][0])) if found.any() else 0.0
