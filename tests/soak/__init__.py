@@ -1,0 +1,1 @@
+"""Faults injected into fits on a real standalone cluster: ``python -m tests.soak.run --help``."""
