@@ -17,7 +17,7 @@ PAPER := build/paper
 PAPER_DATA ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo paper paper-quick test check bench-quick bench zip clean
+.PHONY: help setup demo paper paper-quick test soak fuzz mutants check bench-quick bench zip clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,16 @@ paper-quick: $(READY)  ## the same, small: to see that it runs
 
 test: $(READY)  ## run the test suite
 	$(BIN)/python -m pytest $(ARGS)
+
+soak: $(READY)  ## 200 faults in fits on a real cluster, about 20 minutes; needs Linux
+	$(BIN)/python -m tests.soak.run $(ARGS)
+
+fuzz: $(READY)  ## 2,000 random tables and parameters against a slow reference
+	FUZZ_CASES=2000 FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)} $(BIN)/python -m pytest -s tests/fuzz $(ARGS)
+
+mutants: $(READY)  ## break the kernel and the driver's decisions, line by line: do tests notice?
+	$(BIN)/python -m mutmut run $(ARGS)
+	$(BIN)/python -m tests.mutants
 
 check: $(READY)  ## lint, format, types, import contract
 	$(BIN)/ruff check .

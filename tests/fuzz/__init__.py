@@ -1,0 +1,1 @@
+"""Random tables and parameters against a slow reference."""
