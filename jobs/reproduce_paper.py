@@ -20,16 +20,8 @@ import click
 import pandas as pd
 from pyspark import SparkContext
 
+from jobs.paper import experiments as ex
 from jobs.paper.data import OWNER, RealData, read_embeddings, read_posture
-from jobs.paper.experiments import (
-    PAPER_METHODS,
-    PAPER_STEPS,
-    SYNTHETIC,
-    Outcome,
-    Setting,
-    run_arrays,
-    run_setting,
-)
 from jobs.paper.tables import Tables, figure_tables
 from localkmeans_spark.cli.failures import user_errors
 from localkmeans_spark.cli.progress import say
@@ -109,31 +101,33 @@ def _tables(context: SparkContext, name: str, options: SimpleNamespace) -> Table
     """Return the tables of one figure."""
     from jobs.paper.extras import beyond_tables, seeding_tables
 
-    if name not in SYNTHETIC and name not in REAL:
+    if name not in ex.SYNTHETIC and name not in REAL:
         make = seeding_tables if name == "seeding" else beyond_tables
         return make(context, options.trials, options.seed, options.quick)
     parts = []
-    for setting in SYNTHETIC.get(name, []):
+    for setting in ex.SYNTHETIC.get(name, []):
         setting = setting.small() if options.quick else setting
         say(OWNER, f"figure {name} {setting.line}: {options.trials} trials")
-        outcomes = run_setting(context, setting, options.trials, options.seed)
+        outcomes = ex.run_setting(context, setting, options.trials, options.seed)
         noise = {"r": round(setting.r, 4), "sigma": round(setting.sigma, 6)}
         parts.append(_described(setting, noise, outcomes))
     for path, read in _readers(options) if name in REAL else ():
         data = read(path)
-        m, n_steps = (4, 6) if options.quick else (100, PAPER_STEPS)
+        m, n_steps = (4, 6) if options.quick else (100, ex.PAPER_STEPS)
         if options.quick:
             data = data._replace(x=data.x[:400], labels=data.labels[:400])
         n, d = data.x.shape
-        setting = Setting("2, 3", math.nan, data.k, m, n // m, d, n_steps=n_steps,
-                          methods=PAPER_METHODS, line=data.name)  # fmt: skip
+        setting = ex.Setting("2, 3", math.nan, data.k, m, n // m, d, n_steps=n_steps,
+                          methods=ex.PAPER_METHODS, line=data.name)  # fmt: skip
         say(OWNER, f"{data.name}: {n:,} rows, {m} machines, {options.trials} trials")
-        outcomes = run_arrays(context, data.x, data.labels, setting, options.trials, options.seed)
+        outcomes = ex.run_arrays(
+            context, data.x, data.labels, setting, options.trials, options.seed
+        )
         parts.append(_described(setting, {}, outcomes))
     return {table: pd.concat([part[table] for part in parts]) for table in parts[0]}
 
 
-def _described(setting: Setting, noise: dict[str, float], outcomes: list[Outcome]) -> Tables:
+def _described(setting: ex.Setting, noise: dict[str, float], outcomes: list[ex.Outcome]) -> Tables:
     about = {
         "figure": setting.figure, "line": setting.line, "init": setting.init, **noise,
         "K": setting.k, "m": setting.m, "n": setting.n, "d": setting.d, "T": setting.n_steps,

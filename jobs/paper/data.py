@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import zipfile
 from typing import NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -35,8 +35,14 @@ def read_embeddings(name: str, path: str) -> RealData:
         if x.ndim != 2 or y.shape != (len(x),):
             raise ValueError(f"shapes {x.shape} and {y.shape}")
     except (
-        OSError, KeyError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile,
-    ) as error:  # fmt: skip
+        OSError,
+        LookupError,
+        ValueError,
+        EOFError,
+        AttributeError,
+        TypeError,
+        BadZipFile,
+    ) as error:
         fact = Fact(str(error).splitlines()[0] if str(error) else type(error).__name__)
         raise invalid(
             OWNER, path, "an .npz with numbers X of shape (rows, columns) and a class y a row",
@@ -100,12 +106,10 @@ def _classified(name: str, path: str, x: np.ndarray, y: np.ndarray) -> RealData:
 def posture_features(markers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Turn 12 markers, some of them missing, into 38 numbers a row.
 
-    A missing marker takes the mean of the row's visible ones: the place that says least about
-    the posture, and the one that leaves the row's mean marker as it was. The number of visible
-    markers (times 10, so that one marker weighs like a centimetre) and their root mean square
-    distance from their mean make up for what the filling hides. That gives 38 numbers, the
-    dimension in the paper's table; the file's own 38 columns cannot be meant, since two of them
-    are the class and the person.
+    A missing marker takes the mean of the row's visible ones, which says least about the posture.
+    The number of visible markers (times 10, so that one weighs like a centimetre) and their root
+    mean square distance from their mean make up for what the filling hides. That gives the paper's
+    38 dimensions; two of the file's own 38 columns are the class and the person.
 
     Parameters
     ----------

@@ -8,14 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from pyspark import SparkContext
 
+from jobs.paper import mixture as mx
 from jobs.paper.machines import Machines, Run, Trace, array_machines, mixture_machines
-from jobs.paper.mixture import (
-    Mixture,
-    balanced_sizes,
-    generator,
-    independent_counts,
-    orthonormal_centers,
-)
 from localkmeans_spark import metrics
 
 LOW, HIGH = 0.3, 0.15
@@ -74,12 +68,12 @@ class Setting:
         """Return what a test can afford."""
         return replace(self, m=min(self.m, 4), n=50, d=20, k=min(self.k, 4), n_steps=6)
 
-    def mixture(self, seed: int, trial: int) -> Mixture:
+    def mixture(self, seed: int, trial: int) -> mx.Mixture:
         """Make one trial's mixture; settings that differ in sigma only share all but the scale."""
-        rng = generator(seed, trial)
-        centers = orthonormal_centers(self.k, self.d, rng)
-        counts = independent_counts(self.m, self.n, self.k, rng)
-        return Mixture(centers, self.sigma, counts, int(rng.integers(2**62)))
+        rng = mx.generator(seed, trial)
+        centers = mx.orthonormal_centers(self.k, self.d, rng)
+        counts = mx.independent_counts(self.m, self.n, self.k, rng)
+        return mx.Mixture(centers, self.sigma, counts, int(rng.integers(2**62)))
 
 
 def _appendix(line: str, sigma: float, figure: str, **sizes: int) -> Setting:
@@ -141,9 +135,8 @@ def curve_quantities(
             "A": metrics.misclustering(total),
             "A_i_max": np.nanmax(metrics.partition_misclustering(counts)),
             "G": metrics.clusterwise_error(total),
-            "G_i_mean": g.mean(),
-            "G_i_max": g.max(),
-        }
+            "G_i_mean": g.mean(), "G_i_max": g.max(),
+        }  # fmt: skip
         if own_matching:
             wrong = [metrics.misclustering(one) * one.sum() for one in counts if one.any()]
             row["A_own"] = sum(wrong) / total.sum()
@@ -165,12 +158,9 @@ def clusters_lost(counts: np.ndarray) -> int:
 
 
 def _outcomes(
-    machines: Machines,
-    setting: Setting,
-    datasets: list[int],
-    starts: list[np.ndarray],
+    machines: Machines, setting: Setting, datasets: list[int], starts: list[np.ndarray],
     costs: bool = False,
-) -> list[Outcome]:
+) -> list[Outcome]:  # fmt: skip
     """Run every method from every start, all in the same jobs, and measure them."""
     runs = [
         Run(dataset, start, method.steps_of(setting.n_steps), method.by_size)
@@ -189,7 +179,7 @@ def _outcomes(
         if costs:
             common = machines.costs(datasets, [trace.centers[-1] for trace in mine])
             values["objective_common"] = np.full(values["A"].shape, np.nan)
-            values["objective_common"][:, -1] = [common[j] for j in range(len(mine))]
+            values["objective_common"][:, -1] = common
         lost = np.array([clusters_lost(trace.counts[-1].sum(axis=0)) for trace in mine])
         outcomes.append(Outcome(method, values, lost, len(mine[0].exchanges)))
     return outcomes
@@ -200,8 +190,7 @@ def run_setting(
 ) -> list[Outcome]:
     """Run every method of a setting on every trial, all in the same Spark jobs.
 
-    Outcomes have trials x ``restarts`` rows (independent initial centers), those of one trial
-    together.
+    Outcomes have trials x ``restarts`` rows, independent initial centers of a trial together.
     """
     mixtures = [setting.mixture(seed, trial) for trial in range(trials)]
     states = [trial for trial in range(trials) for _ in range(restarts)]
@@ -210,31 +199,26 @@ def run_setting(
             shape = (setting.k, setting.d)
             starts = [
                 mixtures[trial].centers
-                + generator(seed, state, 1).normal(0.0, setting.perturbation, size=shape)
+                + mx.generator(seed, state, 1).normal(0.0, setting.perturbation, size=shape)
                 for state, trial in enumerate(states)
             ]
         else:
-            starts = machines.seed(
-                states, setting.k, seed, candidates=setting.candidates, power=setting.power
-            )
+            starts = machines.seed(states, setting.k, seed, setting.candidates, setting.power)
         return _outcomes(machines, setting, states, starts)
 
 
 def run_arrays(
-    context: SparkContext,
-    x: np.ndarray,
-    labels: np.ndarray,
-    setting: Setting,
-    trials: int,
+    context: SparkContext, x: np.ndarray, labels: np.ndarray, setting: Setting, trials: int,
     seed: int,
-) -> list[Outcome]:
+) -> list[Outcome]:  # fmt: skip
     """Run the setting's methods from the same LocalKMeans++ centers, ``trials`` times.
 
     The rows are dealt once to m machines in equal parts; trials differ in their initial centers.
     Outcomes have ``objective_common`` too: at t = T, all rows around the run's virtual iterate.
     """
     k, m, n_steps = setting.k, setting.m, setting.n_steps
-    machine_of_row = generator(seed).permutation(np.repeat(np.arange(m), balanced_sizes(len(x), m)))
+    machines_in_order = np.repeat(np.arange(m), mx.balanced_sizes(len(x), m))
+    machine_of_row = mx.generator(seed).permutation(machines_in_order)
     # Trials go in groups: traces hold 2 sets of centers a step for every run.
     size = max(1, _TRACE_BYTES // (16 * n_steps * k * x.shape[1] * len(setting.methods)))
     parts: list[list[Outcome]] = []

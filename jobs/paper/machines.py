@@ -76,24 +76,17 @@ def walk(rows: Rows, order: dict[str, Any]) -> dict[int, dict[str, Any]]:
 
 
 def walk_leg(
-    rows: Rows,
-    began: np.ndarray,
-    n_steps: int,
-    truth: np.ndarray | None,
-    grid: float,
-    sum_sq: float,
-) -> dict[str, Any]:
+    rows: Rows, began: np.ndarray, n_steps: int, truth: np.ndarray | None,
+    grid: float, sum_sq: float,
+) -> dict[str, Any]:  # fmt: skip
     """Do the local steps of one leg on one machine and note what the paper measures.
 
     A cluster without rows here keeps its local center.
 
     Parameters
     ----------
-    rows : Rows
-    began : ndarray of shape (K, d)
-        The common centers.
-    n_steps : int
-    truth : ndarray of shape (K, d) or None
+    began, truth : ndarray of shape (K, d)
+        The common centers; the true ones, or None.
     grid : float
         Sums are rounded to its multiples, so that adding them in any order gives the same bits.
     sum_sq : float
@@ -157,11 +150,11 @@ def draw(rows: Rows, order: dict[str, Any]) -> dict[int, dict[int, tuple[float, 
     return drawn
 
 
-def cost(rows: Rows, order: dict[int, dict[Any, np.ndarray]]) -> dict[Any, dict[int, float]]:
-    """Return the objective on this machine of every set of centers, by name and machine."""
+def cost(rows: Rows, order: dict[int, dict[int, np.ndarray]]) -> dict[int, dict[int, float]]:
+    """Return the objective on this machine of every set of centers, by place and machine."""
     return {
-        name: {rows.machine: float(sq_distances_to_nearest(rows.x, centers).sum())}
-        for name, centers in order.get(rows.dataset, {}).items()
+        place: {rows.machine: float(sq_distances_to_nearest(rows.x, centers).sum())}
+        for place, centers in order.get(rows.dataset, {}).items()
     }
 
 
@@ -203,7 +196,7 @@ class Machines:
             context.setJobDescription("")
 
     def seed(
-        self, states: Sequence[int], k: int, seed: int, *, candidates: int = 1, power: int = 2
+        self, states: Sequence[int], k: int, seed: int, candidates: int = 1, power: int = 2
     ) -> list[np.ndarray]:
         """Draw k initial centers for every state by Algorithm 2, one pass a center.
 
@@ -222,27 +215,22 @@ class Machines:
             order = {"centers": _by_dataset(states, centers), "candidates": candidates,
                      "power": power, "key": (seed, number)}  # fmt: skip
             drawn = self.ask(draw, order, f"center {number + 1}")
-            options = {}
-            for state, known in enumerate(centers):
-                rows = _choose(drawn[state], candidates, generator(seed, number, state))
-                for place, row in enumerate(rows):
-                    options[state, place] = np.concatenate([known, row[None]])
-            costs = dict.fromkeys(options, 0.0)
-            if candidates > 1:
-                of_option = [states[state] for state, _ in options]
-                costs = self.costs(of_option, list(options.values()), list(options))
-            centers = [
-                options[state, min(range(candidates), key=lambda place: costs[state, place])]
-                for state in range(len(states))
+            options = [
+                np.concatenate([known, row[None]])
+                for state, known in enumerate(centers)
+                for row in _choose(drawn[state], candidates, generator(seed, number, state))
             ]
+            best = np.zeros(len(states), dtype=int)
+            if candidates > 1:
+                costs = self.costs(np.repeat(states, candidates).tolist(), options)
+                best = costs.reshape(-1, candidates).argmin(axis=1)
+            centers = [options[i * candidates + place] for i, place in enumerate(best)]
         return centers
 
-    def costs(
-        self, datasets: Sequence[int], centers: Sequence[np.ndarray], names: Sequence[Any] = ()
-    ) -> dict[Any, float]:
-        """Return the K-means objective of sets of centers on their data sets, by name or place."""
-        found = self.ask(cost, _by_dataset(datasets, centers, names), "objectives")
-        return {name: math.fsum(by_machine.values()) for name, by_machine in found.items()}
+    def costs(self, datasets: Sequence[int], centers: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the K-means objective of each set of centers on its data set."""
+        found = self.ask(cost, _by_dataset(datasets, centers), "objectives")
+        return np.array([math.fsum(found[i].values()) for i in range(len(centers))])
 
     def trace(self, runs: Sequence[Run], n_steps: int) -> list[Trace]:
         """Run Algorithm 1 for T = n_steps from every run's centers; one job for each exchange."""
@@ -253,9 +241,8 @@ class Machines:
         while going := [i for i, t in enumerate(steps_done) if t < n_steps]:
             legs: dict[int, dict[int, tuple[np.ndarray, int]]] = {}
             for i in going:
-                left = n_steps - steps_done[i]
-                leg = centers[i], min(runs[i].local_steps or left, left)
-                legs.setdefault(runs[i].dataset, {})[i] = leg
+                steps = min(runs[i].local_steps or n_steps, n_steps - steps_done[i])
+                legs.setdefault(runs[i].dataset, {})[i] = centers[i], steps
             order = {"legs": legs, "truth": self.truth, "grids": self.grids}
             found = self.ask(walk, order, f"local steps of {len(going)} runs")
             for i in going:
@@ -298,12 +285,10 @@ def _measure(part: dict[str, Any], began: np.ndarray, by_size: bool) -> dict[str
     return {**own, "centers": virtual, "plain_means": plain, "deviation": deviation}
 
 
-def _by_dataset(
-    datasets: Sequence[int], values: Sequence[np.ndarray], names: Sequence[Any] = ()
-) -> dict[int, dict[Any, np.ndarray]]:
-    wanted: dict[int, dict[Any, np.ndarray]] = {}
-    for name, dataset, value in zip(names or range(len(values)), datasets, values, strict=True):
-        wanted.setdefault(dataset, {})[name] = value
+def _by_dataset(datasets: Sequence[int], values: Sequence[Any]) -> dict[int, dict[int, Any]]:
+    wanted: dict[int, dict[int, Any]] = {}
+    for place, (dataset, value) in enumerate(zip(datasets, values, strict=True)):
+        wanted.setdefault(dataset, {})[place] = value
     return wanted
 
 

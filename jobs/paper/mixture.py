@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark.errors import invalid
@@ -50,17 +50,13 @@ class Mixture(NamedTuple):
         """
         m = len(self.counts)
         schema = "machine bigint, label int, features array<double>"
-        return spark.range(0, m, 1, m).mapInArrow(self._batches, schema)
+        return spark.range(0, m, 1, m).mapInPandas(self._frames, schema)
 
-    def _batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for machine in batch.column(0).to_pylist():
-                x, labels = self.rows(machine)
-                ends = pa.array(np.arange(0, x.size + 1, x.shape[1], dtype=np.int32))
-                features = pa.ListArray.from_arrays(ends, pa.array(x.reshape(-1)))
-                numbers = pa.array(np.full(len(x), machine, dtype=np.int64))
-                names = ["machine", "label", "features"]
-                yield pa.RecordBatch.from_arrays([numbers, pa.array(labels), features], names)
+    def _frames(self, numbers: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for machine in (machine for frame in numbers for machine in frame["id"]):
+            x, labels = self.rows(machine)
+            if len(x):
+                yield pd.DataFrame({"machine": machine, "label": labels, "features": list(x)})
 
 
 def orthonormal_centers(k: int, d: int, rng: np.random.Generator) -> np.ndarray:

@@ -10,16 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jobs.paper import tables as tb
 from jobs.paper.claims import claims_markdown, claims_table
 from jobs.paper.experiments import PAPER_STEPS, PLAIN_MEAN, THREE
-from jobs.paper.tables import (
-    Tables,
-    csv_bytes,
-    csv_name,
-    misclustering_table,
-    read_tables,
-    write,
-)
+from jobs.paper.tables import Tables
 
 TITLES = {
     "1a": "Figure 1a: LocalKMeans++, r = 3.01",
@@ -122,7 +116,7 @@ def _plain(axes: Axes) -> None:
 def write_figure(folder: Path, figure: str, tables: Tables) -> None:
     """Write the tables of a figure and its picture; the same bytes in every run."""
     for name, table in tables.items():
-        write(folder / csv_name(figure, name), csv_bytes(table))
+        tb.write(folder / tb.csv_name(figure, name), tb.csv_bytes(table))
     picture = draw(figure, tables)
     if picture is None:
         return
@@ -130,17 +124,19 @@ def write_figure(folder: Path, figure: str, tables: Tables) -> None:
         file, metadata = io.BytesIO(), {"Date": None} if kind == "svg" else {"Software": None}
         with matplotlib.rc_context({"svg.hashsalt": "paper", "svg.fonttype": "none"}):
             picture.savefig(file, format=kind, dpi=120, facecolor="white", metadata=metadata)
-        write(folder / f"figure-{figure}.{kind}", file.getvalue())
+        tb.write(folder / f"figure-{figure}.{kind}", file.getvalue())
 
 
 def write_report(folder: Path) -> Path:
     """Write claims.csv, misclustering.csv and report.md from all CSV files in the folder."""
-    found = read_tables(folder, (*TITLES, "choices"))
+    found = tb.read_tables(folder, (*TITLES, "choices"))
     claims = claims_table(found)
-    write(folder / "claims.csv", csv_bytes(claims))
+    tb.write(folder / "claims.csv", tb.csv_bytes(claims))
     curves = [tables["curves"] for tables in found.values() if "curves" in tables]
     if curves:
-        write(folder / "misclustering.csv", csv_bytes(misclustering_table(curves), digits=5))
+        tb.write(
+            folder / "misclustering.csv", tb.csv_bytes(tb.misclustering_table(curves), digits=5)
+        )
     pictures = [
         f"## {title}\n\n![{title}](figure-{figure}.png)\n"
         for figure, title in TITLES.items()
@@ -150,5 +146,5 @@ def write_report(folder: Path) -> Path:
     text = ["# The LocalKMeans paper, reproduced\n", claims_markdown(claims), *pictures]
     if small:
         text.insert(1, "Some figures were run small (`--quick`): their verdicts mean nothing.\n")
-    write(folder / "report.md", "\n".join(text).encode())
+    tb.write(folder / "report.md", "\n".join(text).encode())
     return folder / "report.md"
