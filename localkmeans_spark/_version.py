@@ -1,3 +1,3 @@
 """The library's version: read by the package, the build and saved models."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0.dev0"
