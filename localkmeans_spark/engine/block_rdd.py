@@ -8,30 +8,20 @@ number of its partition along, and rows of a shuffle are sorted by a hash of the
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from localkmeans_spark.engine.columns import IngestColumns, ingest_columns
+from localkmeans_spark.engine.arrow_batches import in_small_batches
+from localkmeans_spark.engine.columns import ingest_columns
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.engine.ingest import BLOCK_SCHEMA, IngestPlan, encode_partition
 from localkmeans_spark.engine.limits import Room
-
-_BATCH_LOCK = threading.Lock()
-_BATCH_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
-# An Arrow batch should not be much larger than a block; rows of unknown width are read in
-# batches that stay moderate up to a few thousand columns.
-_BATCH_BYTES, _ROWS_UNKNOWN_WIDTH = 8 << 20, 2048
-# Wide vectors are mostly sparse: batches of a few of them would cost more than their rows.
-_ROWS_IF_SPARSE = 256
 
 
 def block_rdd(df: DataFrame, config: FitConfig, room: Room) -> RDD:
@@ -47,20 +37,19 @@ def block_rdd(df: DataFrame, config: FitConfig, room: Room) -> RDD:
         data.dtype,
         data.distance_measure == "cosine",
     )
-    n_rows = _rows_per_batch(df.sparkSession, columns)
     rows = df.select(*columns.selected)
     if data.num_partitions is not None:
-        return _blocks_of(_sorted(rows.repartition(data.num_partitions)), plan, n_rows)
+        return _blocks_of(_sorted(rows.repartition(data.num_partitions)), plan)
     nodes = _plan_nodes(_numbered(rows))
     if nodes is None or any(map(_is_shuffle, nodes)):
-        return _blocks_of(_sorted(rows), plan, n_rows)
+        return _blocks_of(_sorted(rows), plan)
     if nodes[0] == "LocalTableScan":
         # Rows the driver holds: it would number them itself, all 0, but for a step in between.
         # This one leaves them in their order.
         rows = rows.sortWithinPartitions(F.monotonically_increasing_id())
-    blocks = _blocks_of(rows, plan, n_rows)
+    blocks = _blocks_of(rows, plan)
     if _has_shuffle(blocks):  # in an RDD that the DataFrame was made of
-        return _blocks_of(_sorted(rows), plan, n_rows)
+        return _blocks_of(_sorted(rows), plan)
     return blocks
 
 
@@ -109,34 +98,11 @@ def _has_shuffle(rdd: RDD) -> bool:
     return lineage is None or b"+-(" in lineage
 
 
-def _rows_per_batch(session: SparkSession, columns: IngestColumns) -> int:
-    """Fit Arrow batches to the width of a row."""
-    known = columns.n_features
-    limit = _ROWS_UNKNOWN_WIDTH if known is None else _BATCH_BYTES // (8 * known)
-    if columns.kind == "vector":
-        limit = max(limit, _ROWS_IF_SPARSE)
-    with _BATCH_LOCK:
-        configured = int(session.conf.get(_BATCH_CONF) or 0)
-    return max(1, min(limit, configured if configured > 0 else limit))
-
-
-def _blocks_of(rows: DataFrame, plan: IngestPlan, n_rows: int) -> RDD:
-    session = rows.sparkSession
-    with _records_per_batch(session, n_rows):
-        blocks = _numbered(rows).mapInArrow(partial(encode_partition, plan=plan), BLOCK_SCHEMA)
-        # Straight from the JVM's byte arrays: a Python RDD of rows would pickle each block twice.
-        jvm: Any = session.sparkContext._jvm
-        typed = getattr(blocks._jdf, "as")(jvm.org.apache.spark.sql.Encoders.BINARY())
-        return RDD(typed.javaRDD(), session.sparkContext, NoOpSerializer())
-
-
-@contextmanager
-def _records_per_batch(session: SparkSession, n_rows: int) -> Iterator[None]:
-    """Set the rows of an Arrow batch while the plan is made."""
-    with _BATCH_LOCK:  # fits in several threads share the session's settings
-        before = session.conf.get(_BATCH_CONF)
-        session.conf.set(_BATCH_CONF, str(n_rows))
-        try:
-            yield
-        finally:
-            session.conf.set(_BATCH_CONF, before or "10000")
+def _blocks_of(rows: DataFrame, plan: IngestPlan) -> RDD:
+    blocks = _numbered(rows).mapInArrow(partial(encode_partition, plan=plan), BLOCK_SCHEMA)
+    # Straight from the JVM's byte arrays: a Python RDD of rows would pickle each block twice.
+    context = rows.sparkSession.sparkContext
+    jvm: Any = context._jvm
+    small = in_small_batches(blocks, plan.kind, plan.n_features)
+    typed = getattr(small, "as")(jvm.org.apache.spark.sql.Encoders.BINARY())
+    return RDD(typed.javaRDD(), context, NoOpSerializer())

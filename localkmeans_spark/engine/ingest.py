@@ -23,8 +23,9 @@ from localkmeans_spark.kernel.spherical import unit_rows
 # the JVM then takes twice as long to take the blocks in.
 BLOCK_BYTES = 2000 << 10
 BLOCK_SCHEMA = StructType([StructField("block", BinaryType())])
-# Rows looked at to place the origin, and what is far among them.
-_ORIGIN_ROWS = 1024
+# Rows looked at to place the origin, fewer if they are wide: at most so many numbers, or 16 rows.
+_ORIGIN_ROWS, _ORIGIN_NUMBERS, _LEAST_ORIGIN_ROWS = 1024, 1 << 20, 16
+# What is far among them, in usual distances.
 _FAR = 1e4
 
 
@@ -126,7 +127,7 @@ class _BlockBuilder:
                 yield from self._take(part, w)
                 continue
             self._held.append((part, w))
-            if sum(len(rows) for rows, _ in self._held) >= _ORIGIN_ROWS:
+            if sum(len(rows) for rows, _ in self._held) >= _origin_rows(part.shape[1]):
                 yield from self._take_held()
 
     def _take_held(self) -> Iterator[bytes]:
@@ -135,8 +136,9 @@ class _BlockBuilder:
         if self._plan.is_cosine:  # unit vectors lie around 0, and cosine needs their origin there
             self._origin = np.zeros(held[0][0].shape[1])
         else:
-            first = np.concatenate([rows[:_ORIGIN_ROWS] for rows, _ in held])
-            self._origin = origin_of(first[:_ORIGIN_ROWS])
+            n_rows = _origin_rows(held[0][0].shape[1])
+            first = np.concatenate([rows[:n_rows] for rows, _ in held])
+            self._origin = origin_of(first[:n_rows])
         for rows, weight in held:
             yield from self._take(rows, weight)
 
@@ -256,6 +258,11 @@ def _without_minus_0(x: Any) -> Any:
     if isinstance(x, SparseRows):
         return replace(x, values=x.values + 0)
     return x + 0
+
+
+def _origin_rows(n_features: int) -> int:
+    """Say how many rows place the origin; they are held until there are that many."""
+    return min(_ORIGIN_ROWS, max(_LEAST_ORIGIN_ROWS, _ORIGIN_NUMBERS // max(1, n_features)))
 
 
 def _row_sq_norms(x: Any) -> np.ndarray:
