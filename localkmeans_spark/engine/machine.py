@@ -97,8 +97,13 @@ def run_machines(
     """Run a worker on every machine of a task and merge what they return.
 
     A task may hold several machines, one after the other; only one machine's blocks are in
-    memory at a time. The input is always drained: a task that leaves some of it unread costs
-    about a second, because Spark then throws the worker process away.
+    memory at a time. At any width, a task takes the blocks of its largest machine, and beside
+    them: chunks and samples of rows, 100 MB; candidates of a seeding pass, 64 MB and their copies;
+    about 50 rows in float64 and 12 times the k centers. Reading rows takes batches of 8 MB a few
+    times over, and the first 16 rows (``tests/engine/test_task_memory.py``).
+
+    The input is always drained: a task that leaves some of it unread costs about a second,
+    because Spark then throws the worker process away.
 
     Parameters
     ----------

@@ -79,4 +79,5 @@ def test_a_round_and_the_last_pass(n: int, n_features: int) -> None:
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert most < 2 * _CHUNK + 12 * centers.nbytes + 32 * n
+    some = 3 * 8 * n_features * min(n, 17)  # looked at for where most rows lie
+    assert most < 6 * _CHUNK + 12 * centers.nbytes + some + 32 * n
