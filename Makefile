@@ -69,36 +69,40 @@ check: $(READY)  ## lint, format, types, import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench-quick: $(READY)  ## ratios against MLlib and scikit-learn, under 5 minutes; kept in the page
-	$(BIN)/python -m benchmarks.compare --n 200000 --d 64 --k 64 --peers mllib-block,sklearn --repeats 2 \
-	  --json benchmarks/results/quick.json
-	$(BIN)/python -m benchmarks.page
-
+BENCH := $(BIN)/python -m benchmarks
+BENCH_RESULTS := benchmarks/results
+BENCH_DATA ?= ../shared/data
 # Rows, features, clusters, noise: the last is a mixture as blurred as word vectors.
 BENCH_SIZES ?= 400000,64,64,1 2000000,64,100,1 1000000,128,1000,1 200000,784,10,1 \
   10000000,16,20,1 400000,50,100,3
+# Rows, features, clusters, partitions (0: as Spark reads the files), local steps.
+BENCH_MEMORY ?= 25000,8,8,8,5 200000,32,32,8,5 800000,32,32,8,5 800000,32,32,2,5 \
+  800000,64,32,2,5 100000,256,512,8,5 100000,256,2048,8,5 800000,16,20,0,5 3200000,16,20,0,5 \
+  12500000,16,20,0,5 50000000,16,20,0,5
 
-BENCH_DATA ?= ../shared/data
+bench-quick: $(READY)  ## ratios against MLlib and scikit-learn, under 5 minutes; kept in the page
+	$(BENCH).compare --n 200000 --d 64 --k 64 --peers mllib-block,sklearn --repeats 2 \
+	  --json $(BENCH_RESULTS)/compare.json
+	$(BENCH).page
 
 bench: $(READY)  ## every figure of docs/BENCHMARKS.md; takes hours
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[benchmarks]'
 	for size in $(BENCH_SIZES); do \
 	  set -- $$(echo $$size | tr , ' '); \
-	  $(BIN)/python -m benchmarks.compare --n $$1 --d $$2 --k $$3 --noise $$4 \
-	    --json benchmarks/results/compare-$$1-$$2-$$3.json || exit 1; done
-	$(BIN)/python -m benchmarks.compare --n 2000000 --d 64 --k 100 --given-centers \
-	  --peers sklearn,dask-ml,faiss --json benchmarks/results/compare-2000000-64-100.json
-	$(BIN)/python -m benchmarks.cached --json benchmarks/results/cached-400000-64-64.json
-	$(BIN)/python -m benchmarks.seeding --data $(BENCH_DATA) --json benchmarks/results/seeding.json
-	$(BIN)/python -m benchmarks.transform --json benchmarks/results/transform.json
-	$(BIN)/python -m benchmarks.phases --sizes 400000,64,64 2000000,64,100 200000,784,10 \
-	  --json benchmarks/results/phases.json
-	$(BIN)/python -m benchmarks.growth --json benchmarks/results/growth.json
-	$(BIN)/python -m benchmarks.growth --memory --json benchmarks/results/growth.json
-	$(BIN)/python -m benchmarks.growth --rows --json benchmarks/results/growth.json
-	$(BIN)/python -m benchmarks.model --json benchmarks/results/model.json
-	$(BIN)/python -m benchmarks.local_steps --json benchmarks/results/local-steps.json
-	$(BIN)/python -m benchmarks.page
+	  $(BENCH).compare --n $$1 --d $$2 --k $$3 --noise $$4 \
+	    --json $(BENCH_RESULTS)/compare.json || exit 1; done
+	for size in 400000,64,64 2000000,64,100; do \
+	  set -- $$(echo $$size | tr , ' '); \
+	  $(BENCH).compare --n $$1 --d $$2 --k $$3 --warm-up --peers mllib-block \
+	    --json $(BENCH_RESULTS)/compare.json || exit 1; done
+	$(BENCH).cached --json $(BENCH_RESULTS)/cached.json
+	$(BENCH).transform --json $(BENCH_RESULTS)/transform.json
+	$(BENCH).seeding --data $(BENCH_DATA) --json $(BENCH_RESULTS)/seeding.json
+	$(BENCH).growth --json $(BENCH_RESULTS)/growth.json
+	for point in $(BENCH_MEMORY); do \
+	  $(BENCH).growth --memory --base $$(echo $$point | tr , ' ') \
+	    --json $(BENCH_RESULTS)/growth.json || exit 1; done
+	$(BENCH).page
 
 zip:  ## build dist/localkmeans_spark.zip for spark-submit --py-files
 	$(PYTHON) jobs/build_zip.py dist/localkmeans_spark.zip

@@ -1,53 +1,73 @@
-"""Where figures were measured: versions, machine, commit."""
+"""What all benchmarks share: their flags, and rows of results that tell where they come from."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import json
 import os
 import platform
 import subprocess
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("pyspark", "numpy", "scipy", "pyarrow", "scikit-learn", "dask-ml", "faiss-cpu")
+_PACKAGES = ("pyspark", "numpy", "scipy", "pyarrow", "scikit-learn", "faiss-cpu")
+
+
+def parser(doc: str | None, **defaults: Any) -> argparse.ArgumentParser:
+    """Return a parser with a flag for each default, and the flags that all benchmarks have.
+
+    ``n``, ``d``, ``k`` are rows, features, clusters; ``driver_memory`` is Spark's.
+    """
+    made = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, value in ({"cores": os.cpu_count(), "driver_memory": "8g"} | defaults).items():
+        flag = "--" + name.replace("_", "-")
+        made.add_argument(flag, type=type(value), default=value, help="(default: %(default)s)")
+    made.add_argument("--json", type=Path, help="append figures here, one JSON object a line")
+    return made
 
 
 def environment() -> dict[str, Any]:
-    """Describe versions, machine and commit, as every JSON object of a benchmark carries them."""
+    """Describe versions, machine, commit and date, as every row of results carries them."""
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
             versions[package] = version(package)
-    return {"versions": versions, "machine": _machine(), "commit": _commit()}
+    memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1)
+    machine = {"processor": _processor(), "cores": os.cpu_count(), "memory_gb": memory}
+    machine["system"] = platform.system()
+    date = datetime.now(timezone.utc).date().isoformat()
+    return {"versions": versions, "machine": machine, "commit": _commit(), "date": date}
 
 
-def _machine() -> dict[str, Any]:
-    return {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "memory_gb": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1),
-        "system": platform.system(),
-    }
+def keep(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Append rows to a file, one JSON object a line, each with its environment."""
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as out:
+            out.writelines(json.dumps({**row, **environment()}) + "\n" for row in rows)
 
 
 def _commit() -> str:
     # Results written by an earlier benchmark do not make the code another.
-    changed = subprocess.run(
-        ["git", "status", "--porcelain", "--", "localkmeans_spark", "jobs", "benchmarks/*.py"],
-        capture_output=True, text=True, check=False,
-    ).stdout  # fmt: skip
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    return commit + ("-dirty" if changed.strip() else "")
+    code = ["localkmeans_spark", "jobs", "benchmarks/*.py"]
+    changed = _git("status", "--porcelain", "--", *code)
+    return _git("rev-parse", "--short", "HEAD") + ("-dirty" if changed else "")
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def _processor() -> str:
-    try:
+    with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
     return platform.processor()

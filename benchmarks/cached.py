@@ -9,34 +9,42 @@ Example: ``python -m benchmarks.cached --n 400000 --d 64 --k 64``
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from benchmarks.about import environment
+import pandas as pd
+
+from benchmarks.about import keep, parser
 from benchmarks.data import write_mixture
-from benchmarks.spark_systems import blas, session
+from benchmarks.systems import blas, session
 
 # Java compiles what it runs often: the first fits are slower.
 _WARM_UPS = 2
 
 
-def fits(spark: Any, options: argparse.Namespace, source: Path) -> dict[str, Callable[[], Any]]:
+def cached_frames(spark: Any, path: Path) -> tuple[Any, Any]:
+    """Return the rows cached as arrays and as vectors."""
+    from pyspark.ml.functions import array_to_vector
+
+    arrays = spark.read.parquet(str(path)).cache()
+    vectors = arrays.select(array_to_vector(arrays["features"]).alias("features")).cache()
+    assert arrays.count() == vectors.count()
+    return arrays, vectors
+
+
+def fits(spark: Any, options: Namespace, path: Path) -> dict[str, Callable[[], Any]]:
     """Return name → a fit of the cached data."""
     from pyspark.ml.clustering import KMeans
-    from pyspark.ml.functions import array_to_vector
 
     from localkmeans_spark import LocalKMeans
 
-    arrays = spark.read.parquet(str(source)).cache()
-    vectors = arrays.select(array_to_vector(arrays["features"]).alias("features")).cache()
-    assert arrays.count() == vectors.count()
+    arrays, vectors = cached_frames(spark, path)
     common: dict[str, Any] = {"k": options.k, "maxIter": options.iterations, "seed": options.seed}
     common["tol"] = 0.0  # all do all iterations
     ours = LocalKMeans(**common, localSteps=options.local_steps)
@@ -49,44 +57,9 @@ def fits(spark: Any, options: argparse.Namespace, source: Path) -> dict[str, Cal
     return found
 
 
-def main() -> None:
-    """Run and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--n", type=int, default=400_000)
-    parser.add_argument("--d", type=int, default=64)
-    parser.add_argument("--k", type=int, default=64)
-    parser.add_argument("--iterations", type=int, default=20)
-    parser.add_argument("--local-steps", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--driver-memory", default="8g")
-    parser.add_argument("--json", type=Path, help="write the figures here")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "data"
-        write_mixture(source, options.n, options.d, options.k, files=options.cores)
-        with session(options) as spark:
-            found = _measure(fits(spark, options, source), options.repeats)
-            native = blas(spark)
-    best = min(row["seconds"] for name, row in found.items() if name.startswith("mllib"))
-    print(f"{'fit':24} {'median s':>9} {'all s':>24} {'cost':>13} {'best MLlib / it':>16}")
-    for name, row in found.items():
-        row["ratio"] = best / row["seconds"]
-        every = ", ".join(f"{seconds:.2f}" for seconds in row["every"])
-        print(f"{name:24} {row['seconds']:9.2f} {every:>24} {row['cost']:13.6g} "
-              f"{row['ratio']:16.2f}")  # fmt: skip
-    if options.json is not None:
-        shape = {name: getattr(options, name) for name in ("n", "d", "k", "iterations")}
-        figures = {**shape, "blas": native, "fits": found, **environment()}
-        options.json.write_text(json.dumps(figures) + "\n")
-
-
-def _measure(fits: dict[str, Callable[[], Any]], repeats: int) -> dict[str, dict[str, Any]]:
-    seconds: dict[str, list[float]] = {name: [] for name in fits}
-    costs = {}
+def measure(fits: dict[str, Callable[[], Any]], repeats: int) -> dict[str, dict[str, Any]]:
+    """Fit in turn; return name → seconds (median, and all), cost, and MLlib's best / it."""
+    found: dict[str, dict[str, Any]] = {name: {"every": []} for name in fits}
     for repeat in range(-_WARM_UPS, repeats):
         for name, fit in fits.items():
             if repeat < -1 and name.startswith("mllib"):
@@ -94,12 +67,26 @@ def _measure(fits: dict[str, Callable[[], Any]], repeats: int) -> dict[str, dict
             began = time.perf_counter()
             model = fit()
             if repeat >= 0:
-                seconds[name].append(time.perf_counter() - began)
-            costs[name] = model.summary.trainingCost
-    return {
-        name: {"seconds": statistics.median(every), "every": every, "cost": costs[name]}
-        for name, every in seconds.items()
-    }
+                found[name]["every"].append(time.perf_counter() - began)
+            found[name]["cost"] = model.summary.trainingCost
+    for row in found.values():
+        row["seconds"] = median(row["every"])
+    best = min(row["seconds"] for name, row in found.items() if name.startswith("mllib"))
+    return {name: {**row, "ratio": best / row["seconds"]} for name, row in found.items()}
+
+
+def main() -> None:
+    """Run and print."""
+    flags = parser(__doc__, n=400_000, d=64, k=64, iterations=20, local_steps=5, seed=0, repeats=3)
+    options = flags.parse_args()
+    with tempfile.TemporaryDirectory() as folder, session(options) as spark:
+        path = Path(folder) / "rows"
+        write_mixture(path, options.n, options.d, options.k, files=options.cores)
+        found = measure(fits(spark, options, path), options.repeats)
+        native = blas(spark)
+    print(pd.DataFrame(found).T.to_string())
+    shape = {name: getattr(options, name) for name in ("n", "d", "k", "iterations")}
+    keep(options.json, [{**shape, "blas": native, "fits": found}])
 
 
 if __name__ == "__main__":

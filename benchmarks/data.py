@@ -14,19 +14,10 @@ _ROWS_AT_A_TIME = 100_000
 def write_mixture(
     path: Path, n: int, d: int, k: int, *, files: int, seed: int = 0, noise: float = 1.0
 ) -> None:
-    """Write n rows of a mixture of k Gaussians as ``files`` Parquet files in a directory.
+    """Write n rows of d features, a mixture of k Gaussians, as ``files`` Parquet files.
 
-    Parameters
-    ----------
-    path : Path
-        Directory to make.
-    n, d, k : int
-        Rows, features, clusters.
-    files : int
-        Each becomes one partition of the DataFrame (if the files are large enough).
-    seed : int
-    noise : float
-        Standard deviation in every direction; the true centers are standard normal.
+    Each file becomes one partition of the DataFrame (if the files are large enough). The true
+    centers are standard normal, ``noise`` is the standard deviation around them.
     """
     path.mkdir(parents=True)
     rng = np.random.default_rng(seed)

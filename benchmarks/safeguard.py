@@ -9,14 +9,15 @@ Example: ``python -m benchmarks.safeguard --data ../shared/data``
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.cluster import kmeans_plusplus
 from sklearn.datasets import load_digits
 
+from benchmarks.about import parser
 from benchmarks.in_process import fit_in_process
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.fit import lloyd_run as loop
@@ -68,15 +69,14 @@ _BIAS = {"nothing": lambda found: 0.0, "all": lambda found: found.spread, "bias"
 
 def main() -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, help="folder with pendigits.npz and so on")
-    parser.add_argument("--seeds", type=int, default=3)
-    options = parser.parse_args()
-    found: dict[tuple[str, str], list[tuple[float, int]]] = {}
+    flags = parser(__doc__, seeds=3)
+    flags.add_argument("--data", type=Path, help="folder with pendigits.npz and so on")
+    options = flags.parse_args()
+    rows = []
     for name, (x, y, k) in data_sets(options.data).items():
         for kind in ("random", "sorted", "uneven"):
             for m in (10, 50):
-                parts = [x[rows] for rows in layout(kind, y, m)]
+                parts = [x[of_part] for of_part in layout(kind, y, m)]
                 for seed in range(options.seeds):
                     centers, _ = kmeans_plusplus(x, k, random_state=seed, n_local_trials=1)
                     config = FitConfig(k=k, initial_centers=centers, local_steps=1, tol=0.0)
@@ -85,15 +85,12 @@ def main() -> None:
                         loop._DISAGREEMENT, loop._SMALL_IMPROVEMENT = disagreement, improvement
                         loop._bias = _BIAS[counts]
                         cost, run = fit_in_process(parts, replace(config, local_steps=5))
-                        row = (100 * (cost / plain - 1), run.n_rounds)
-                        found.setdefault((kind, label), []).append(row)
+                        rows.append((kind, label, 100 * (cost / plain - 1), run.n_rounds))
         print(f"{name} done", flush=True)
-    print(f"{'layout':8} {'setting':42} {'mean %':>8} {'median %':>9} {'worst %':>8} {'rounds':>7}")
-    for (kind, label), rows in sorted(found.items()):
-        costs = np.array([row[0] for row in rows])
-        rounds = np.mean([row[1] for row in rows])
-        print(f"{kind:8} {label:42} {costs.mean():8.2f} {np.median(costs):9.3f} {costs.max():8.2f} "
-              f"{rounds:7.1f}")  # fmt: skip
+    table = pd.DataFrame(rows, columns=["layout", "setting", "%", "rounds"])
+    figures = {"%": ["mean", "median", "max"], "rounds": "mean"}
+    told = table.groupby(["layout", "setting"]).agg(figures)
+    print("cost above plain Lloyd's", told.to_string(float_format="%.3f"), sep="\n")
 
 
 if __name__ == "__main__":

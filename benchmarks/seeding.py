@@ -11,18 +11,17 @@ Example: ``python -m benchmarks.seeding --data ../shared/data --seeds 10``
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.cluster import kmeans_plusplus
 from threadpoolctl import threadpool_limits
 
-from benchmarks.about import environment
+from benchmarks.about import keep, parser
 from benchmarks.in_process import InProcessPartitions, fit_in_process, result_of
 from localkmeans_spark.engine.config import FitConfig
 from localkmeans_spark.fit.seeding import seed_centers
@@ -79,29 +78,18 @@ def costs_of(
 
 def main() -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, help="folder with pendigits.npz and so on")
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--json", type=Path, help="append one JSON object a line here")
-    options = parser.parse_args()
-    print("cost / median of scikit-learn's: median, best, worst; driver seconds of seeding")
+    flags = parser(__doc__, seeds=10)
+    flags.add_argument("--data", type=Path, help="folder with pendigits.npz and so on")
+    options = flags.parse_args()
+    print("cost / median of scikit-learn's: median, best, worst; s: seconds of seeding, median")
     with threadpool_limits(1):
         for name, x, k in data_sets(options.data):
             costs, seconds = costs_of(x, k, options.seeds)
-            unit = float(np.median(costs["scikit-learn"]))
-            ratios = {mode: (np.array(found) / unit).tolist() for mode, found in costs.items()}
-            print(f"{name} {x.shape} k={k}")
-            for mode, ratio in ratios.items():
-                taken = f"{np.median(seconds[mode]):7.2f} s" if mode in seconds else ""
-                print(f"  {mode:16} {np.median(ratio):7.4f} {min(ratio):7.4f} {max(ratio):7.4f} "
-                      f"{taken}", flush=True)  # fmt: skip
+            ratios = pd.DataFrame(costs) / np.median(costs["scikit-learn"])
+            told = ratios.agg(["median", "min", "max"]).T.assign(s=pd.DataFrame(seconds).median())
+            print(f"\n{name} {x.shape} k={k}", told.to_string(float_format="%.4f"), sep="\n")
             row: dict[str, Any] = {"data": name, "n": len(x), "d": x.shape[1], "k": k}
-            row |= {"ratios": ratios, "seconds": seconds}
-            if options.json is not None:
-                with options.json.open("a") as out:
-                    out.write(json.dumps({**row, **environment()}) + "\n")
+            keep(options.json, [{**row, "ratios": ratios.to_dict("list"), "seconds": seconds}])
 
 
 if __name__ == "__main__":

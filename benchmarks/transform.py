@@ -1,17 +1,17 @@
 """Rows a second of ``transform``: ours and MLlib's, in one session, in turn, on the same rows.
 
-``python -m benchmarks.transform`` prints one line for each way to hold the features. Both
-models have the same centers; the output goes to Spark's "noop" sink. "Vectors" are what MLlib
+Both models have the same centers; the output goes to Spark's "noop" sink. "Vectors" are what MLlib
 takes; arrays, as Parquet holds them, are ours alone and are compared with MLlib on vectors.
 "Arrays to Python" sends the arrays there and no more: the least that anything in Python can take.
+
+Example: ``python -m benchmarks.transform --n 1000000 --d 64 --k 100``
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.about import environment
+from benchmarks.about import keep, parser
+from benchmarks.cached import cached_frames
 from benchmarks.data import write_mixture
+from benchmarks.systems import session
 
 
 def _drain(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -29,75 +31,47 @@ def _drain(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from ()
 
 
-def _seconds(frame: Any) -> float:
-    began = time.perf_counter()
-    frame.write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - began
-
-
-def _measure(spark: Any, path: Path, options: argparse.Namespace) -> dict[str, Any]:
-    from pyspark.ml.functions import array_to_vector
-
+def measure(spark: Any, path: Path, options: Namespace) -> dict[str, Any]:
+    """Label all rows in every way, in turn; return the seconds of every turn."""
     from localkmeans_spark import LocalKMeansModel
 
-    arrays = spark.read.parquet(str(path)).cache()
-    vectors = arrays.select(array_to_vector(arrays["features"]).alias("features")).cache()
-    n = vectors.count()
+    arrays, vectors = cached_frames(spark, path)
     centers = np.random.default_rng(0).normal(size=(options.k, options.d))
     # As a fit leaves it: rows compared in float32.
     ours = LocalKMeansModel(centers, np.zeros(options.d), "float32")
     mllib = ours.toMLlib()
     ours.setPredictionCol("ours")
-    both = ours.transform(mllib.transform(vectors))
     ways = {
         "mllib, vectors": lambda: mllib.transform(vectors).select("prediction"),
         "ours, vectors": lambda: ours.transform(vectors).select("ours"),
         "ours, arrays": lambda: ours.transform(arrays).select("ours"),
         "arrays to Python": lambda: arrays.mapInArrow(_drain, "nothing int"),
-        "read vectors only": lambda: vectors,
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(options.repeats + 1):
         for name, frame in ways.items():
-            taken = _seconds(frame())
+            began = time.perf_counter()
+            frame().write.format("noop").mode("overwrite").save()
             if turn:  # the first turn warms up compilers and workers
-                seconds[name].append(taken)
-    return {
-        "rows": n,
-        "d": options.d,
-        "k": options.k,
-        "seconds": seconds,
-        "rows_with_other_labels": both.where("ours <> prediction").count(),
-    }
+                seconds[name].append(time.perf_counter() - began)
+    both = ours.transform(mllib.transform(vectors))
+    others = both.where("ours <> prediction").count()
+    shape = {"n": options.n, "d": options.d, "k": options.k}
+    return {**shape, "seconds": seconds, "rows_with_other_labels": others}
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--n", type=int, default=1_000_000, help="rows")
-    parser.add_argument("--d", type=int, default=64, help="features")
-    parser.add_argument("--k", type=int, default=100, help="clusters")
-    parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--driver-memory", default="4g")
-    parser.add_argument("--json", type=Path, help="append one JSON object here")
-    options = parser.parse_args()
-    from localkmeans_spark.cli.session import open_session
-
-    conf = {"spark.driver.memory": options.driver_memory, "spark.ui.enabled": "false"}
-    master = f"local[{options.cores}]"
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "rows"
+    options = parser(__doc__, n=1_000_000, d=64, k=100, repeats=3).parse_args()
+    with tempfile.TemporaryDirectory() as folder, session(options) as spark:
+        path = Path(folder) / "rows"
         write_mixture(path, options.n, options.d, options.k, files=2 * options.cores)
-        with open_session("transform", master=master, conf=conf) as spark:
-            found = _measure(spark, path, options)
+        found = measure(spark, path, options)
     best = {name: min(taken) for name, taken in found["seconds"].items()}
     for name, taken in best.items():
         ratio = best["mllib, vectors"] / taken
-        print(f"{name:>18}: {taken:6.2f} s, {found['rows'] / taken:12,.0f} rows/s, {ratio:5.1f} x")
-    if options.json is not None:
-        with options.json.open("a") as out:
-            out.write(json.dumps({**found, **environment()}) + "\n")
+        print(f"{name:>18}: {taken:6.2f} s, {found['n'] / taken:12,.0f} rows/s, {ratio:5.1f} x")
+    keep(options.json, [found])
 
 
 if __name__ == "__main__":

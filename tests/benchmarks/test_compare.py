@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from benchmarks.compare import inertia, summarise
-from benchmarks.spark_systems import _seed_seconds
+from benchmarks.systems import seeding_seconds
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FIELDS = """system solver n d k iterations start_s read_s seed_s iterate_s total_s cost
-ratio_total ratio_iterate ratio_cost versions machine commit""".split()
+ratio_total ratio_iterate ratio_cost versions machine commit date""".split()
 
 
 def run(total: float, iterate: float, cost: float) -> dict:
@@ -47,8 +47,8 @@ def test_ratios_are_of_medians_peer_by_ours():
 
 def test_seeding_time_from_either_form_of_mllibs_log():
     log = "[a1] Initialization with k-means|| took 0.250 seconds.\nIterations took 3.1 seconds.\n"
-    assert _seed_seconds(log) == 0.25
-    assert _seed_seconds(log + "Initialization with k-means|| took 4428 ms.\n") == 4.428
+    assert seeding_seconds(log) == 0.25
+    assert seeding_seconds(log + "Initialization with k-means|| took 4428 ms.\n") == 4.428
 
 
 def compare(*words: str) -> subprocess.CompletedProcess[str]:
