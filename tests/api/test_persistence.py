@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chispa import assert_df_equality
 from pyspark.ml import Pipeline, PipelineModel
 from pyspark.ml.clustering import KMeans, KMeansModel
 from pyspark.ml.evaluation import ClusteringEvaluator
@@ -68,8 +69,7 @@ def test_a_model_comes_back_whole(model, blobs, tmp_path):
     assert {p.name: v for p, v in loaded.extractParamMap().items()} == {
         p.name: v for p, v in model.extractParamMap().items()
     }
-    before, after = (m.transform(blobs).orderBy("id").toPandas() for m in (model, loaded))
-    assert after[["prediction", "d"]].equals(before[["prediction", "d"]])
+    assert_df_equality(loaded.transform(blobs), model.transform(blobs))
 
 
 def test_predictions_are_gone_after_a_load_with_a_word_on_why(model, tmp_path):

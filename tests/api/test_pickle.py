@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from chispa import assert_df_equality
 from pyspark import cloudpickle
 from pyspark.ml import PipelineModel
 from pyspark.sql import functions as F
@@ -53,7 +54,7 @@ def test_a_model_fresh_from_fit(fitted, pairs, travel):
     found = travel(fitted)
     assert (found.uid, found.getDistanceCol()) == (fitted.uid, "distance")
     np.testing.assert_array_equal(found.centers, fitted.centers)
-    assert found.transform(pairs).collect() == fitted.transform(pairs).collect()
+    assert_df_equality(found.transform(pairs), fitted.transform(pairs))
     assert found.summary.record == fitted.summary.record
     with pytest.raises(InvalidInputError, match="loaded or pickled model"):
         _ = found.summary.predictions
@@ -72,8 +73,7 @@ def test_a_model_that_has_sent_its_centers(wide, spark, travel):
 @pytest.mark.parametrize("travel", TRAVELS)
 def test_what_holds_a_model(fitted, pairs, travel):
     assert travel(fitted.summary).record == fitted.summary.record
-    found = travel(PipelineModel([fitted])).transform(pairs)
-    assert found.collect() == fitted.transform(pairs).collect()
+    assert_df_equality(travel(PipelineModel([fitted])).transform(pairs), fitted.transform(pairs))
     assert travel(fitted.evaluate(pairs)) == fitted.evaluate(pairs)
     again = travel(LocalKMeans(k=2, seed=1, initialCenters=ROWS)).fit(pairs)
     assert again.centers.tolist() == [[0.5, 0.5], [8.5, 8.5]]
