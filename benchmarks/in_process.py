@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from localkmeans_spark.engine.block_format import StoredBlock
-from localkmeans_spark.engine.config import DataConfig, FitConfig
-from localkmeans_spark.engine.data_summary import summarise
-from localkmeans_spark.engine.ingest import origin_of
-from localkmeans_spark.engine.machine import Machine, describe
+from localkmeans_spark.config import DataConfig, FitConfig
+from localkmeans_spark.data.block_format import StoredBlock
+from localkmeans_spark.data.ingest import origin_of
+from localkmeans_spark.data.partition import Partition, describe
+from localkmeans_spark.data.summary import summarise
 from localkmeans_spark.fit.driver import run_to_the_end
 from localkmeans_spark.fit.partitions import Partitions
 from localkmeans_spark.fit.requests import Asking, Request
@@ -58,7 +58,7 @@ class InProcessPartitions:
             w = np.ones(len(x)) if weight is None else weight
             sum_sq = float(w @ (x.astype(np.float64) ** 2).sum(axis=1))
             stored = StoredBlock(i, Block(x, weight), origin, float(w.sum()), sum_sq, 0, 0, 0)
-            self.partitions.append(Machine(i, [stored]))
+            self.partitions.append(Partition(i, [stored]))
         found = [describe(item, seeds) for item in self.partitions]
         self.data = summarise(found, FitConfig(data=DataConfig(dtype=dtype or "float32")))
 

@@ -19,7 +19,7 @@ from sklearn.datasets import load_digits
 
 from benchmarks.about import parser
 from benchmarks.in_process import fit_in_process
-from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.config import FitConfig
 from localkmeans_spark.fit import lloyd_run as loop
 
 _ROWS = 10_000

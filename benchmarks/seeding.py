@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.about import keep, parser
 from benchmarks.in_process import InProcessPartitions, fit_in_process, result_of
-from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.config import FitConfig
 from localkmeans_spark.fit.seeding import seed_centers
 
 _ROWS = 100_000

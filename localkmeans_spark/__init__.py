@@ -11,10 +11,10 @@ from localkmeans_spark._version import __version__
 from localkmeans_spark.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from localkmeans_spark.engine.record import FitRecord
     from localkmeans_spark.estimator import LocalKMeans
     from localkmeans_spark.evaluation import LocalKMeansEvaluation
     from localkmeans_spark.model import LocalKMeansModel
+    from localkmeans_spark.records import FitRecord
     from localkmeans_spark.summary import LocalKMeansSummary
 
 __all__ = [
@@ -32,7 +32,7 @@ _HOMES = {
     "LocalKMeansModel": "model",
     "LocalKMeansSummary": "summary",
     "LocalKMeansEvaluation": "evaluation",
-    "FitRecord": "engine.record",
+    "FitRecord": "records",
 }
 
 

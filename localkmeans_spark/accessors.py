@@ -22,7 +22,7 @@ from pyspark.ml.param.shared import (
 )
 from pyspark.sql import DataFrame
 
-from localkmeans_spark.engine.column_names import ColumnNames
+from localkmeans_spark.data.column_names import ColumnNames
 from localkmeans_spark.errors import invalid
 from localkmeans_spark.params import PARAMETERS, checked
 

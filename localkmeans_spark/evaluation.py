@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from localkmeans_spark.engine.worker_errors import told_plainly
+from localkmeans_spark.data.worker_errors import told_plainly
 from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.scoring import WIDTH_CODE, RowRule, wrong_width
 

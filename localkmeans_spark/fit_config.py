@@ -1,4 +1,4 @@
-"""The estimator's parameters, read once and held against each other, as the engine's plain data."""
+"""The estimator's parameters, read once and held against each other, as plain data for the fit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import fields
 import numpy as np
 
 from localkmeans_spark.accessors import LocalKMeansParams
-from localkmeans_spark.engine.config import DataConfig, FitConfig
+from localkmeans_spark.config import DataConfig, FitConfig
 from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.params import PARAMETERS, check_directions
 

@@ -12,11 +12,10 @@ from pyspark.sql import functions as F
 
 from localkmeans_spark import interop
 from localkmeans_spark.accessors import LocalKMeansParams, with_parameters
-from localkmeans_spark.engine.checks import VALUE_RANGE
-from localkmeans_spark.engine.columns import check_batch, check_dataframe, ingest_columns
-from localkmeans_spark.engine.config import DataConfig
-from localkmeans_spark.engine.ingest import origin_of
-from localkmeans_spark.engine.record import FitRecord, FitResult
+from localkmeans_spark.config import DataConfig
+from localkmeans_spark.data.checks import VALUE_RANGE
+from localkmeans_spark.data.columns import check_batch, check_dataframe, ingest_columns
+from localkmeans_spark.data.ingest import origin_of
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 from localkmeans_spark.evaluation import LocalKMeansEvaluation, evaluate_scores
 from localkmeans_spark.kernel.spherical import unit_centers
@@ -31,6 +30,7 @@ from localkmeans_spark.predict import (
     scores,
 )
 from localkmeans_spark.real_numbers import real_array
+from localkmeans_spark.records import FitRecord, FitResult
 from localkmeans_spark.scoring import Frame, RowRule, invalid_rows, label_rows, wrong_width
 from localkmeans_spark.summary import LocalKMeansSummary
 

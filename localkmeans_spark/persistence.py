@@ -22,8 +22,8 @@ from pyspark.ml.util import MLReader, MLWriter
 from pyspark.sql import SparkSession
 
 from localkmeans_spark._version import __version__
-from localkmeans_spark.engine.record import FitRecord
 from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.records import FitRecord
 from localkmeans_spark.saved_files import (
     ARRAYS,
     FORMAT,

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import UserDefinedType
 from threadpoolctl import threadpool_limits
 
-from localkmeans_spark.engine.machine import blas_threads
+from localkmeans_spark.data.partition import blas_threads
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 from localkmeans_spark.kernel.sparse_rows import SparseRows, from_csr
 from localkmeans_spark.real_numbers import check_real, real_array
@@ -90,7 +90,7 @@ def scores(
     ----------
     features : Column
     kind : str
-        As ``engine.columns.ingest_columns`` gives them.
+        As ``data.columns.ingest_columns`` gives them.
     frame : callable
         Returns the frame on a worker, once for each task.
     rule : RowRule

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from localkmeans_spark.engine.arrow_rows import read_features, row_lengths
-from localkmeans_spark.engine.checks import VALUE_RANGE
+from localkmeans_spark.data.arrow_rows import read_features, row_lengths
+from localkmeans_spark.data.checks import VALUE_RANGE
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 from localkmeans_spark.kernel.assign import assign_rows
 from localkmeans_spark.kernel.sparse_rows import finite_rows, rows_within
@@ -124,7 +124,7 @@ def score_column(
     Parameters
     ----------
     column : pyarrow.Array
-        Features as ``engine.columns.ingest_columns`` selects them.
+        Features as ``data.columns.ingest_columns`` selects them.
     kind : str
         Of that column.
     frame : Frame

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pyspark.sql import DataFrame
 
-from localkmeans_spark.engine.column_names import quoted
-from localkmeans_spark.engine.record import FitRecord, RestartRecord, RoundRecord
+from localkmeans_spark.data.column_names import quoted
 from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.records import FitRecord, RestartRecord, RoundRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

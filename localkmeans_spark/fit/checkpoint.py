@@ -22,10 +22,10 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from localkmeans_spark._version import __version__
-from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.data_summary import DataSummary
-from localkmeans_spark.engine.hadoop_folder import HadoopFolder
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.errors import invalid
+from localkmeans_spark.fit.hadoop_folder import HadoopFolder
 from localkmeans_spark.fit.run import Fit
 from localkmeans_spark.fit.state_file import check_fit, most_bytes, pack, unpack
 
@@ -204,7 +204,7 @@ def fingerprint(configs: Sequence[FitConfig], data: DataSummary) -> dict[str, An
         "n_points": data.n_points,
         "n_features": data.n_features,
         "n_partitions": len(data.statistics),
-        "rows": _digest([[item.machine, item.checksum] for item in data.statistics]),
+        "rows": _digest([[item.partition, item.checksum] for item in data.statistics]),
         "fits": [_parameters(config) for config in configs],
     }
 

@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from pyspark.sql import DataFrame
 
-from localkmeans_spark.engine.columns import check_batch, check_dataframe
-from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.data_summary import DataSummary
-from localkmeans_spark.engine.record import FitRecord, FitResult
-from localkmeans_spark.engine.worker_errors import told_plainly
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.columns import check_batch, check_dataframe
+from localkmeans_spark.data.summary import DataSummary
+from localkmeans_spark.data.worker_errors import told_plainly
 from localkmeans_spark.fit.checkpoint import open_checkpoint
 from localkmeans_spark.fit.partitions import Partitions, open_partitions
 from localkmeans_spark.fit.requests import Assignment, Request, assignment
@@ -21,6 +20,7 @@ from localkmeans_spark.fit.rounding import rounding_warnings
 from localkmeans_spark.fit.run import Fit, Run, restart_seeds
 from localkmeans_spark.fit.tolerance import tolerance_warnings
 from localkmeans_spark.fit.wide_columns import wide_column_warnings
+from localkmeans_spark.records import FitRecord, FitResult
 
 logger = logging.getLogger("localkmeans_spark")
 

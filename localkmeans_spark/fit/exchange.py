@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from localkmeans_spark.engine.machine import Frame, Machine
+from localkmeans_spark.data.partition import Frame, Partition
 from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.exact_sum import on_grids
@@ -67,7 +67,7 @@ _BY_PARTITION = [f.name for f in fields(RoundSummary) if f.name not in ("sums", 
 
 
 def summarise_phase(
-    phase: LocalPhase, began: np.ndarray, partition: Machine, frame: Frame
+    phase: LocalPhase, began: np.ndarray, partition: Partition, frame: Frame
 ) -> RoundSummary:
     """Summarise what the local steps of a round did on one partition. Runs on: executor.
 
@@ -76,7 +76,7 @@ def summarise_phase(
     phase : LocalPhase
     began : ndarray of shape (k, n_features), float64
         The centers before them, in the partition's frame.
-    partition : Machine
+    partition : Partition
     frame : Frame
     """
     filled = phase.weights > 0

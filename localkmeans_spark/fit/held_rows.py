@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from localkmeans_spark.engine.data_summary import DataSummary
+from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.draws import Arrivals, weighted_indices
 

@@ -7,22 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from localkmeans_spark.engine.record import RoundRecord
 from localkmeans_spark.fit.exchange import Exchange
 from localkmeans_spark.fit.step_choice import RoundTimes, first_steps, steps_that_pay
+from localkmeans_spark.records import RoundRecord
 
 # A round that lowers the inertia by less than this share goes on with single steps.
 _SMALL_IMPROVEMENT = 0.000001
-# So does one that gains less than the share of the scatter that lies between the machines'
-# centers. Local steps fit each machine's own rows: once a round gains less than the machines
-# then differ, only single steps lead to a fixed point of Lloyd's algorithm. But where machines
+# So does one that gains less than the share of the scatter that lies between the partitions'
+# centers. Local steps fit each partition's own rows: once a round gains less than the partitions
+# then differ, only single steps lead to a fixed point of Lloyd's algorithm. But where partitions
 # differ no more than chance makes them (this many times its share), averaging cancels most of
 # the difference: what is left of it grows with chance's share, and is all of it from 1 / 30 on
 # (benchmarks/safeguard.py has the figures).
 _BY_CHANCE = 2.0
 _LEFT_BY_AVERAGING = 30.0
 _TELLING = 0.1
-# Machines whose centers differ by more than this share of the scatter hold different kinds of
+# Partitions whose centers differ by more than this share of the scatter hold different kinds of
 # rows (sorted tables: 0.37 to 0.97) or ran into different local optima (at random placement
 # mostly under 0.2). Averaging such centers undoes the work, at once, not one round late.
 _DISAGREEMENT = 0.25
@@ -41,7 +41,7 @@ class Order(NamedTuple):
     settled : bool
         Whether Lloyd steps have led to these centers (see ``kernel.local_steps``).
     enough : float
-        Machines stop before ``local_steps`` when a step gains less than this share of the inertia.
+        Partitions stop early when a step gains less than this share of the inertia.
     """
 
     centers: np.ndarray
@@ -69,7 +69,7 @@ class _Known:
 
 
 class LloydRun:
-    """One run of LocalKMeans from given centers: a state machine that the engine feeds.
+    """One run of LocalKMeans from given centers: a state partition that the driver feeds.
 
     ``next_order`` says what to do, ``absorb`` takes what came of it, until ``next_order`` gives
     None; then ``settle`` takes the exact inertia of ``centers`` from a last pass, and may ask
@@ -92,10 +92,10 @@ class LloydRun:
     settled : bool, default False
         Whether Lloyd steps led to the initial centers already.
     near : bool, default False
-        Whether the initial centers are likely to be near a result: with "auto", the machines find
+        Whether the initial centers are likely to be near a result: with "auto", the partitions find
         out by themselves how many steps the first round is to have.
     reseed : bool, default False
-        Ask for new centers for clusters without a row on any machine (``empty``, ``place``).
+        Ask for new centers for clusters without a row on any partition (``empty``, ``place``).
 
     Attributes
     ----------
@@ -163,14 +163,14 @@ class LloydRun:
         RoundRecord
         """
         iteration, asked = self.n_iter, order.local_steps
-        if self._is_auto:  # steps that machines had no use for do not count
+        if self._is_auto:  # steps that partitions had no use for do not count
             order = order._replace(local_steps=found.local_steps)
         self.bound, note = None, ""
         if self._is_worse(found.inertia):
             note = "went back: the local steps before had raised the inertia"
             self._go_back(max(1, self._local_steps // 2))
         elif self._disagrees(order, found):
-            note = "went back: the machines' centers disagree"
+            note = "went back: the partitions' centers disagree"
             self._remember(found.inertia, order.centers)
             self._go_back(1)
         else:
@@ -264,7 +264,7 @@ class LloydRun:
         return inertia > self._best.inertia * (1.0 + _ROUNDING) + self._noise
 
     def _disagrees(self, order: Order, found: Exchange) -> bool:
-        """Whether a round's local steps led the machines to different places."""
+        """Whether a round's local steps led the partitions to different places."""
         return self._safeguard and order.local_steps > 1 and found.disagreement > _DISAGREEMENT
 
     def _choose_steps(self, asked: int, times: RoundTimes) -> None:
@@ -309,7 +309,7 @@ def _gains_little(found: Exchange) -> bool:
     """Whether a round's own gain is less than local steps may lead astray.
 
     The bound on the new centers' inertia tells one round before the inertia itself does. It is
-    above that by up to the machines' spread, so where the bias is far below it, nothing is told.
+    above that by up to the partitions' spread, so where the bias is far below it, nothing is told.
     """
     bias = _bias(found)
     if bias < _TELLING * found.spread:

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 
-from localkmeans_spark.engine.blocks import Blocks, open_blocks
-from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.data_summary import DataSummary
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.blocks import Blocks, open_blocks
+from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit.requests import Request, together
 from localkmeans_spark.fit.run import JobCost
 
@@ -34,7 +34,7 @@ def open_partitions(
 ) -> Iterator[Partitions]:
     """Read, check and keep the rows of a fit; release them at the end, also on failure.
 
-    See :func:`~localkmeans_spark.engine.blocks.open_blocks`.
+    See :func:`~localkmeans_spark.data.blocks.open_blocks`.
     """
     with open_blocks(df, config, seeds, ks) as blocks:
         yield RddPartitions(blocks)

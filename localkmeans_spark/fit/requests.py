@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from localkmeans_spark.engine.data_summary import DataSummary
-from localkmeans_spark.engine.machine import Frame, Machine, Merge, Worker
+from localkmeans_spark.data.partition import Frame, Merge, Partition, Worker
+from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit import exchange
 from localkmeans_spark.fit.exchange import RoundSummary, assign_blocks, summarise_phase
 from localkmeans_spark.fit.lloyd_run import Order
@@ -78,7 +78,7 @@ def together(requests: Sequence[Request]) -> Request:
     )
 
 
-def answer_all(partition: Machine, requests: Sequence[tuple[Worker, Any]]) -> list[Any]:
+def answer_all(partition: Partition, requests: Sequence[tuple[Worker, Any]]) -> list[Any]:
     """Do several requests on one partition, in their order. Runs on: executor."""
     return [worker(partition, order) for worker, order in requests]
 
@@ -102,7 +102,7 @@ class DrawOrder(NamedTuple):
     size: int = 0
     sizes: dict[int, int] = {}
 
-    def generator(self, partition: Machine) -> np.random.Generator:
+    def generator(self, partition: Partition) -> np.random.Generator:
         """Return the partition's own generator for this pass."""
         return draws.generator(self.seed, self.number, partition.number)
 
@@ -127,13 +127,13 @@ def arrivals(
     )
 
 
-def _draw_arrivals(partition: Machine, order: DrawOrder) -> list[Arrivals]:
+def _draw_arrivals(partition: Partition, order: DrawOrder) -> list[Arrivals]:
     frame = order.frame
-    centers = frame.to_machine(order.centers, partition)
+    centers = frame.to_partition(order.centers, partition)
     off_by = frame.sq_rounding(order.centers, partition)
     rng = order.generator(partition)
     found = draws.draw_arrivals(partition.blocks, centers, order.duration, rng, order.size, off_by)
-    return [replace(found, rows=frame.from_machine(found.rows, partition))]
+    return [replace(found, rows=frame.from_partition(found.rows, partition))]
 
 
 def _join(left: list[Any], right: list[Any]) -> list[Any]:
@@ -169,11 +169,11 @@ def random_rows(data: DataSummary, size: int, seed: int, number: int) -> Request
     )
 
 
-def _draw_rows(partition: Machine, order: DrawOrder) -> tuple[np.ndarray, np.ndarray]:
+def _draw_rows(partition: Partition, order: DrawOrder) -> tuple[np.ndarray, np.ndarray]:
     keys, rows = draws.draw_rows_without_replacement(
         partition.blocks, order.size, order.generator(partition)
     )
-    return keys, order.frame.from_machine(rows, partition)
+    return keys, order.frame.from_partition(rows, partition)
 
 
 def _smallest_keys(left: Any, right: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -191,7 +191,7 @@ def sample(data: DataSummary, size: int, seed: int, number: int) -> Request:
     The answer is a :class:`~localkmeans_spark.kernel.sample.Sample` in the shared frame.
     """
     share = size / data.sum_weights
-    sizes = {item.machine: max(1, round(share * item.sum_weights)) for item in data.statistics}
+    sizes = {item.partition: max(1, round(share * item.sum_weights)) for item in data.statistics}
     return Request(
         "seed",
         "drawing a sample",
@@ -203,10 +203,12 @@ def sample(data: DataSummary, size: int, seed: int, number: int) -> Request:
     )
 
 
-def _draw_sample(partition: Machine, order: DrawOrder) -> list[tuple[int, np.ndarray, np.ndarray]]:
+def _draw_sample(
+    partition: Partition, order: DrawOrder
+) -> list[tuple[int, np.ndarray, np.ndarray]]:
     size = order.sizes[partition.number]
     rows, weights = draws.draw_sample(partition.blocks, size, order.generator(partition))
-    return [(partition.number, order.frame.from_machine(rows, partition), weights)]
+    return [(partition.number, order.frame.from_partition(rows, partition), weights)]
 
 
 def _as_sample(found: list[tuple[int, np.ndarray, np.ndarray]], dtype: str) -> Sample:
@@ -228,7 +230,7 @@ def all_rows(data: DataSummary) -> Request:
         _draw_sample,
         DrawOrder(
             data.frame, 0, 0, np.empty((0, 0)),
-            sizes={item.machine: item.n_points for item in data.statistics},
+            sizes={item.partition: item.n_points for item in data.statistics},
         ),
         _join,
         _rows_and_weights,
@@ -256,8 +258,8 @@ def weights_of(data: DataSummary, candidates: np.ndarray) -> Request:
     )
 
 
-def _weigh(partition: Machine, order: WeighOrder) -> np.ndarray:
-    centers = order.frame.to_machine(order.candidates, partition)
+def _weigh(partition: Partition, order: WeighOrder) -> np.ndarray:
+    centers = order.frame.to_partition(order.candidates, partition)
     _, weights = lloyd_step(partition.blocks, centers)
     return on_grids(weights, order.frame.weight_grids)
 
@@ -280,9 +282,9 @@ def local_round(data: DataSummary, number: int, order: Order) -> Request:
     )
 
 
-def _local_round(partition: Machine, frame_and_order: tuple[Frame, Order]) -> RoundSummary:
+def _local_round(partition: Partition, frame_and_order: tuple[Frame, Order]) -> RoundSummary:
     frame, order = frame_and_order
-    began, update = frame.to_machine(order.centers, partition), means_or_kept
+    began, update = frame.to_partition(order.centers, partition), means_or_kept
     if partition.is_unit:
         began, update = unit_centers(began), directions_or_kept
     phase = local_phase(
@@ -311,7 +313,7 @@ def assignment(centers: np.ndarray) -> Request:
     return Request("final", name, _assign, centers, _merge_assignments, _in_order, nbytes)
 
 
-def _assign(partition: Machine, centers: np.ndarray) -> Assignment:
+def _assign(partition: Partition, centers: np.ndarray) -> Assignment:
     centers = centers - partition.origin
     if partition.is_unit:
         centers = unit_centers(centers)

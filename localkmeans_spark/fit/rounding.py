@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.data_summary import DataSummary
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit.requests import Assignment
 from localkmeans_spark.kernel.differences import sq_distances_between
 
@@ -88,8 +88,8 @@ def _far_values(
     weights, mean_sq = _by_cluster(assignment)
     used = weights > 0
     eps = float(np.finfo(np.float64).eps)
-    # A sum is off by half a spacing of the last grid for each machine, a center by the rounding of
-    # its way to the machines and back.
+    # A sum is off by half a spacing of the last grid for each partition, a center by the
+    # rounding of its way to the partitions and back.
     of_sums = 0.5 * len(data.statistics) * data.frame.sum_grids[-1] / weights[used, None]
     of_frames = eps * (np.abs(centers[used] - data.frame.mean) + np.abs(data.frame.mean))
     off = of_sums + of_frames
@@ -128,7 +128,7 @@ def _mixed_up(
     used = np.flatnonzero(weights > 0)
     if not 1 < len(used) <= _MOST_CLUSTERS or not assignment.inertia.any():
         return
-    # Products are of rows about a machine's origin: most machines have the heaviest one's.
+    # Products are of rows about a partition's origin: most partitions have the heaviest one's.
     heaviest = max(data.statistics, key=lambda item: item.sum_weights)
     about = centers[used] - heaviest.origin
     sq_gaps = sq_distances_between(about, about)

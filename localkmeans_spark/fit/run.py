@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from localkmeans_spark.engine.checks import VALUE_RANGE
-from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.data_summary import DataSummary
-from localkmeans_spark.engine.record import RestartRecord
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.checks import VALUE_RANGE
+from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.fit import requests
 from localkmeans_spark.fit.exchange import Exchange
@@ -19,6 +18,7 @@ from localkmeans_spark.fit.lloyd_run import LloydRun, Order, Traffic
 from localkmeans_spark.fit.requests import Asking, Assignment, Request
 from localkmeans_spark.fit.seeding import Seeding, draw_by_distance, seed_centers
 from localkmeans_spark.fit.step_choice import RoundTimes
+from localkmeans_spark.records import RestartRecord
 
 logger = logging.getLogger("localkmeans_spark")
 

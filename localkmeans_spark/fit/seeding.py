@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from localkmeans_spark.engine.data_summary import DataSummary
+from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit import requests
 from localkmeans_spark.fit.held_rows import HeldRows, driver_holds
 from localkmeans_spark.fit.requests import Asking

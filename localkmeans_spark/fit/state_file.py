@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.record import RoundRecord
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.records import RoundRecord
 
 _FORMAT = b"localkmeans checkpoint, format 2\n"
 _DIGEST_BYTES, _LENGTH_BYTES = 32, 8

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 # Local steps of a first round from rough centers, before anything was measured: the default's.
 _FIRST_GUESS = 5
-# From centers near a result, the machines find out by themselves in the first round: they stop when
-# a step moves the centers by less than this share of the inertia. Much more would be too early:
-# where clusters overlap, a step that gains little is often followed by some that gain more.
+# From centers near a result, the partitions find out by themselves in the first round: they stop
+# when a step moves the centers by less than this share of the inertia. Much more would be too
+# early: where clusters overlap, a step that gains little is often followed by some that gain more.
 _ENOUGH = 0.00003
 # At least 2, so that every round tells what a later step costs; more than 20 gain nothing anywhere
-# (the machines' own rows are fitted by then).
+# (the partitions' own rows are fitted by then).
 _FEWEST, _MOST = 2, 20
 # Rounds of one step that many local steps can spare at most, a round that stays. The exchanges to
 # come within 0.1 % of the centralized cost go about like 1 + 4 / L (see ARCHITECTURE.md).
@@ -31,7 +31,7 @@ class RoundTimes(NamedTuple):
     later : float
         All later steps.
     steps : float
-        Local steps a machine did, in the mean.
+        Local steps a partition did, in the mean.
     """
 
     outside: float = 0.0
@@ -43,7 +43,7 @@ class RoundTimes(NamedTuple):
 def first_steps(near: bool, max_iter: int) -> tuple[int, float]:
     """Return L of the first round, and the gain that is too little for another step.
 
-    Half of the iterations are left for rounds that begin where all machines' rows lead.
+    Half of the iterations are left for rounds that begin where all partitions' rows lead.
     """
     if near:
         return max(1, min(_MOST, max_iter // 2)), _ENOUGH
@@ -63,7 +63,7 @@ def steps_that_pay(times: RoundTimes) -> int:
 
     Returns
     -------
-    int, from 2 to 20; 5 when no machine did a second step
+    int, from 2 to 20; 5 when no partition did a second step
     """
     if times.steps <= 1:
         return _FIRST_GUESS

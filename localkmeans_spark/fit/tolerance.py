@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.data_summary import DataSummary
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit.lloyd_run import LloydRun
 
 # Centers that move by at most s lower the cost by at most sum of weights * s**2 in that step. A fit

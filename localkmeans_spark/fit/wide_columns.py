@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.data_summary import DataSummary
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.summary import DataSummary
 
 # Columns this many times wider than all others, in which this share of what separates the centers
 # lies, decide alone. In ten public tables only one has such columns (bytes sent and received in

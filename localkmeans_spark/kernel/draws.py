@@ -1,4 +1,4 @@
-"""Random draws of rows on one machine, each from a generator made for that pass and machine."""
+"""Random draws of rows on one partition, each from a generator made for that pass and partition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from localkmeans_spark.kernel.sparse_rows import SparseRows, concatenate
 
 
 def generator(seed: int, *key: int) -> np.random.Generator:
-    """Return the generator for one place in a fit: ``key`` is (pass,) or (pass, machine).
+    """Return the generator for one place in a fit: ``key`` is (pass,) or (pass, partition).
 
     The same seed and key give the same draws, so retries and the order of tasks change nothing.
     """
@@ -52,7 +52,7 @@ def _mass_of_rows(block: Block) -> np.ndarray:
 
 
 def draw_row(blocks: Sequence[Block], rng: np.random.Generator) -> np.ndarray:
-    """Draw one of a machine's rows with probability proportional to its weight.
+    """Draw one of a partition's rows with probability proportional to its weight.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def draw_row(blocks: Sequence[Block], rng: np.random.Generator) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_features,), float64
-        In the machine's frame.
+        In the partition's frame.
     """
     totals = np.array([_mass_of_rows(block).sum() for block in blocks])
     block = blocks[int(weighted_indices(totals, 1, rng)[0])]
@@ -73,7 +73,7 @@ def draw_row(blocks: Sequence[Block], rng: np.random.Generator) -> np.ndarray:
 def draw_sample(
     blocks: Sequence[Block], size: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw rows that stand for all of a machine's rows.
+    """Draw rows that stand for all of a partition's rows.
 
     Parameters
     ----------
@@ -86,9 +86,9 @@ def draw_sample(
     Returns
     -------
     rows : ndarray of shape (n, n_features), float64
-        In the machine's frame.
+        In the partition's frame.
     weights : ndarray of shape (n,), float64
-        How much of the machine's weight each one stands for; they add up to it.
+        How much of the partition's weight each one stands for; they add up to it.
     """
     mass = [_mass_of_rows(block) for block in blocks]
     if sum(map(len, mass)) <= size:
@@ -110,13 +110,13 @@ def draw_rows_without_replacement(
     """Draw rows one after the other, each proportional to weight among those left.
 
     Every row gets the key Exp(1) / weight; the ``size`` smallest keys are the draw (Efraimidis
-    and Spirakis 2006), so draws of several machines merge by keeping the smallest keys overall.
+    and Spirakis 2006), so draws of several partitions merge by keeping the smallest keys overall.
 
     Returns
     -------
     keys : ndarray of shape (<= size,), float64, ascending
     rows : ndarray of shape (<= size, n_features), float64
-        In the machine's frame.
+        In the partition's frame.
     """
     n_features = blocks[0].x.shape[1]
     keys, rows = np.empty(0), np.empty((0, n_features))
@@ -149,14 +149,14 @@ def smallest_keys(
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Arrivals of the rows' Poisson clocks on one or more machines.
+    """Arrivals of the rows' Poisson clocks on one or more partitions.
 
     Attributes
     ----------
     times : ndarray of shape (n,), float64
     rows : ndarray of shape (n, n_features), float64
     sq_distances : ndarray of shape (n,), float64
-        Squared distance of each row to the nearest of the centers known to the machine.
+        Squared distance of each row to the nearest of the centers known to the partition.
     potential : float
         Sum of ``w * squared distance`` over all rows.
     until : float
@@ -180,14 +180,14 @@ def draw_arrivals(
 ) -> Arrivals:
     """Let every row arrive at the rate ``w * squared distance`` during ``duration``.
 
-    The arrivals of all machines, merged by time, are independent draws with probability
-    ``E_ij / sum E``, the law of Algorithm 2; each machine simulates its own share alone.
+    The arrivals of all partitions, merged by time, are independent draws with probability
+    ``E_ij / sum E``, the law of Algorithm 2; each partition simulates its own share alone.
 
     Parameters
     ----------
     blocks : sequence of Block
     centers : ndarray of shape (k, n_features), float64
-        Centers known so far, in the machine's frame.
+        Centers known so far, in the partition's frame.
     duration : float
         Expected number of arrivals divided by the sum of all rates.
     rng : numpy.random.Generator
@@ -200,7 +200,7 @@ def draw_arrivals(
     Returns
     -------
     Arrivals
-        ``rows`` in the machine's frame.
+        ``rows`` in the partition's frame.
 
     Notes
     -----
@@ -250,7 +250,7 @@ def draw_row_by_distance(
     Returns
     -------
     row : ndarray of shape (n_features,), float64
-        In the machine's frame; any row when E_i is 0.
+        In the partition's frame; any row when E_i is 0.
     potential : float
         E_i, the sum of ``w * squared distance`` to the nearest center.
     """

@@ -34,9 +34,9 @@ def greedy_centers(
     Parameters
     ----------
     arrivals : Arrivals
-        Of all machines, sorted by time.
+        Of all partitions, sorted by time.
     centers : ndarray of shape (c, n_features), float64, c < k
-        Centers the machines knew.
+        Centers the partitions knew.
     k : int
     sample : Sample
     resolution : ndarray of shape (n_features,), float64

@@ -1,4 +1,4 @@
-"""A Lloyd step on one machine's blocks, and what is made of its sums."""
+"""A Lloyd step on one partition's blocks, and what is made of its sums."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 
 class Block(NamedTuple):
-    """Some of a machine's rows.
+    """Some of a partition's rows.
 
     Attributes
     ----------
     x : ndarray of shape (n, n_features), float32 or float64, C-contiguous, read-only
-        Rows relative to the machine's origin; or SparseRows, whose origin is 0.
+        Rows relative to the partition's origin; or SparseRows, whose origin is 0.
     weight : ndarray of shape (n,), float64, or None
         Sample weights, all > 0; None when every row weighs 1.
     """
@@ -32,7 +32,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalPhase:
-    """What one machine found in one round.
+    """What one partition found in one round.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class LocalPhase:
     weights : ndarray of shape (k,), float64
         Weight of each cluster in the last step.
     inertia : float
-        Sum of ``w * ||x - c||**2`` over this machine's rows, c being the nearest of the centers
+        Sum of ``w * ||x - c||**2`` over this partition's rows, c being the nearest of the centers
         the round began with.
     first_seconds, later_seconds : float
         What the first step took, and all later ones.

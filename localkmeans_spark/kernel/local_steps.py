@@ -1,4 +1,4 @@
-"""The local steps of one round on one machine: each costs less than the one before.
+"""The local steps of one round on one partition: each costs less than the one before.
 
 The first step looks at every row. Later ones add up only the rows that changed cluster and, where
 products are dear, compute only the rows whose bounds allow a change. Labels and bounds (4 to 16
@@ -48,20 +48,20 @@ def local_phase(
     enough: float = 0.0,
     update: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = means_or_kept,
 ) -> LocalPhase:
-    """Run the local steps of one round on one machine (Algorithm 1, Machine(i)).
+    """Run the local steps of one round on one partition (Algorithm 1, Machine(i)).
 
     A cluster with no local rows keeps its center and ends with weight 0.
 
     Parameters
     ----------
     blocks : sequence of Block
-        All rows of the machine.
+        All rows of the partition.
     centers : ndarray of shape (k, n_features), float64
-        The broadcast centers, in the machine's frame.
+        The broadcast centers, in the partition's frame.
     local_steps : int
         Steps to do, >= 1.
     sum_sq : float
-        Sum of ``w * ||x||**2`` over the machine's rows.
+        Sum of ``w * ||x||**2`` over the partition's rows.
     settled : bool
         Whether the centers come from Lloyd steps already, so that most rows will stay where the
         first step puts them. Says when bounds begin to pay; changes no result.
@@ -108,7 +108,7 @@ def _gain(assignment: PlainSteps | _Assignment, moved: np.ndarray) -> float:
 
 
 class _Assignment:
-    """The labels of a machine's rows and their cluster sums, from step to step.
+    """The labels of a partition's rows and their cluster sums, from step to step.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ def wants_plain_steps(blocks: Sequence[Block]) -> bool:
 
 
 class PlainSteps:
-    """The cluster sums of a machine's rows, from step to step.
+    """The cluster sums of a partition's rows, from step to step.
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ class Sample:
         ----------
         arrivals : Arrivals
         centers : ndarray of shape (c, n_features), float64
-            Those the machines knew.
+            Those the partitions knew.
         """
         if not len(arrivals.times) or arrivals.potential <= 0:
             return self

@@ -1,4 +1,4 @@
-"""The driver's share of seeding: choosing among candidates that the machines sent."""
+"""The driver's share of seeding: choosing among candidates that the partitions sent."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def accept_in_time_order(
     Parameters
     ----------
     arrivals : Arrivals
-        Of all machines, sorted by time.
+        Of all partitions, sorted by time.
     centers : ndarray of shape (c, n_features), float64, c < k
-        Centers the machines knew.
+        Centers the partitions knew.
     k : int
     resolution : ndarray of shape (n_features,), float64
         Two rows closer than this in every column count as the same.

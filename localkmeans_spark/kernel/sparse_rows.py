@@ -1,4 +1,4 @@
-"""Rows stored as their non-zero entries (CSR), with the few operations the engine needs."""
+"""Rows stored as their non-zero entries (CSR), with the few operations a fit needs."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Typical(NamedTuple):
 
 
 def typical(blocks: Sequence[Block]) -> Typical:
-    """Look at some of a machine's rows, spread over all of them.
+    """Look at some of a partition's rows, spread over all of them.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from localkmeans_spark import LocalKMeans
-from localkmeans_spark.engine.arrow_batches import in_small_batches
+from localkmeans_spark.data.arrow_batches import in_small_batches
 
 
 def _sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from localkmeans_spark import LocalKMeansModel
-from localkmeans_spark.engine.config import DataConfig, FitConfig
+from localkmeans_spark.config import DataConfig, FitConfig
 from localkmeans_spark.errors import InvalidInputError, count_of
 from localkmeans_spark.fit.driver import fit
 
@@ -37,7 +37,7 @@ def test_skip_leaves_bad_rows_out(spark):
     config = FitConfig(k=2, data=DataConfig(handle_invalid="skip"))
     result = fit(frame_of(spark, split(bad, 4)), config)
     assert (result.record.n_points, result.record.n_skipped) == (97, 3)
-    # A partition that holds bad rows only is no machine.
+    # A partition that holds bad rows only is no partition.
     parts = [x[:50], np.full((5, 3), np.nan), x[50:]]
     result = fit(frame_of(spark, parts), config)
     assert (result.record.n_partitions, result.record.n_skipped) == (2, 5)

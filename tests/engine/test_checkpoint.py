@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from localkmeans_spark.engine.blocks import open_blocks
-from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.blocks import open_blocks
 from localkmeans_spark.errors import InvalidInputError
 from localkmeans_spark.fit.checkpoint import open_checkpoint
 from localkmeans_spark.fit.driver import fit, fit_many
@@ -162,7 +162,7 @@ def test_a_place_that_cannot_be_written_to_is_an_error_before_any_job(spark, tmp
 
 
 def test_a_disk_that_fails_later_does_not_end_the_fit(frame, tmp_path, monkeypatch):
-    from localkmeans_spark.engine.hadoop_folder import HadoopFolder
+    from localkmeans_spark.fit.hadoop_folder import HadoopFolder
 
     def full(self, name, data):
         raise OSError("no space left")

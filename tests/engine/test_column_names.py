@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import functions as F
 
-from localkmeans_spark.engine.column_names import ColumnNames
+from localkmeans_spark.data.column_names import ColumnNames
 from localkmeans_spark.errors import InvalidInputError
 
 

@@ -1,6 +1,6 @@
 """A few values far from all others: the other rows are clustered as without them, and it is told.
 
-The machines' own functions run here in one process, under the same driver code; two fits through
+The partitions' own functions run here in one process, under the same driver code; two fits through
 Spark tie them together.
 """
 
@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks.in_process import InProcessPartitions
-from localkmeans_spark.engine.config import DataConfig, FitConfig
-from localkmeans_spark.engine.ingest import origin_of
+from localkmeans_spark.config import DataConfig, FitConfig
+from localkmeans_spark.data import summary
+from localkmeans_spark.data.ingest import origin_of
 from localkmeans_spark.errors import InvalidInputError
 from localkmeans_spark.fit.driver import fit, run_to_the_end
 from localkmeans_spark.fit.rounding import rounding_warnings
@@ -79,9 +80,7 @@ def test_weights_and_several_far_rows(dtype, size, n_far):
 
 
 def test_sums_that_lost_their_digits_are_told(monkeypatch):
-    from localkmeans_spark.engine import data_summary
-
-    monkeypatch.setattr(data_summary, "_MOST_PARTS_OF_FAR", 1)
+    monkeypatch.setattr(summary, "_MOST_PARTS_OF_FAR", 1)
     x = X.copy()
     x[700, 1] = 1e30
     _, total, told = run(x, 10, "float64")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.in_process import InProcessPartitions, result_of
-from localkmeans_spark.engine.config import DataConfig, FitConfig
+from localkmeans_spark.config import DataConfig, FitConfig
 from localkmeans_spark.fit import held_rows, seeding
 from localkmeans_spark.fit.driver import fit
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
-from localkmeans_spark.engine.config import DataConfig, FitConfig
+from localkmeans_spark.config import DataConfig, FitConfig
 from localkmeans_spark.errors import InvalidInputError
 from localkmeans_spark.fit.driver import fit
 
@@ -101,7 +101,7 @@ def test_algorithm_1_against_a_literal_transcription(spark):
 
 
 def test_drift_and_deviation_by_hand(spark):
-    # Two machines, one cluster from 0: machine centers 1 (2 rows) and 4 (1 row); mean 2.
+    # Two partitions, one cluster from 0: partition centers 1 (2 rows) and 4 (1 row); mean 2.
     result = fit(
         frame_of(spark, [[[0.0], [2.0]], [[4.0]]]), given([[0.0]], max_iter=1, local_steps=1)
     )

@@ -6,12 +6,12 @@ from pyspark.ml.linalg import Vectors
 from pyspark.sql import functions as F
 
 from localkmeans_spark import LocalKMeans
-from localkmeans_spark.engine import first_pass
-from localkmeans_spark.engine.block_format import StoredBlock
-from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.first_pass import Description, FirstPassOrder, describe_within, unpack
-from localkmeans_spark.engine.limits import Room
-from localkmeans_spark.engine.machine import Machine
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data import first_pass
+from localkmeans_spark.data.block_format import StoredBlock
+from localkmeans_spark.data.first_pass import Description, FirstPassOrder, describe_within, unpack
+from localkmeans_spark.data.limits import Room
+from localkmeans_spark.data.partition import Partition
 from localkmeans_spark.errors import InvalidInputError
 from localkmeans_spark.fit.driver import fit
 from localkmeans_spark.kernel.lloyd import Block
@@ -84,22 +84,22 @@ def test_answers_of_the_first_pass_are_the_same_packed(spark, monkeypatch):
 
 
 def test_answers_too_large_are_not_sent(spark):
-    machine = machine_of(np.arange(12.0).reshape(3, 4))
+    partition = machine_of(np.arange(12.0).reshape(3, 4))
     room = Room(spark, [2], "Owner")
-    (found,) = describe_within(machine, FirstPassOrder([1], 4, 10_000))
+    (found,) = describe_within(partition, FirstPassOrder([1], 4, 10_000))
     assert found.statistics is not None
     assert unpack([found], room, FitConfig())[0].sums.tolist() == [12.0, 15.0, 18.0, 21.0]
-    (small,) = describe_within(machine, FirstPassOrder([1], 4, 50))
+    (small,) = describe_within(partition, FirstPassOrder([1], 4, 50))
     assert small == Description(True, 4, found.nbytes, None)
     with pytest.raises(InvalidInputError, match="what 2 partitions of rows of 4 features tell the"):
         unpack([found, small], room, FitConfig())
-    (wide,) = describe_within(machine, FirstPassOrder([1], 3, 10_000))
+    (wide,) = describe_within(partition, FirstPassOrder([1], 3, 10_000))
     assert wide == Description(True, 4, 0, None)
 
 
-def machine_of(x) -> Machine:
+def machine_of(x) -> Partition:
     block = StoredBlock(0, Block(x, None), np.zeros(x.shape[1]), len(x), 0.0, 0, 0, 0)
-    return Machine(0, [block])
+    return Partition(0, [block])
 
 
 def test_one_wide_row_among_others_is_told_as_such(spark):

@@ -1,4 +1,4 @@
-"""The driver's decisions, without Spark: machines are simulated by the kernel."""
+"""The driver's decisions, without Spark: partitions are simulated by the kernel."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from benchmarks.in_process import fit_in_process
-from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.config import FitConfig
 from localkmeans_spark.fit.exchange import Exchange
 from localkmeans_spark.fit.lloyd_run import LloydRun, Traffic
 
@@ -58,7 +58,7 @@ def test_disagreeing_machines_are_taken_back_at_once_and_for_good():
     assert record.reverted and "disagree" in record.note
     order = run.next_order()
     assert order.centers is start and order.local_steps == 1 and run.n_iter == 0
-    # Single steps are exact, whatever the machines hold.
+    # Single steps are exact, whatever the partitions hold.
     record = run.absorb(order, finding(100.0, disagreement=0.9), NO_TRAFFIC)
     assert not record.reverted
 
@@ -104,7 +104,7 @@ def test_the_last_round_is_of_single_steps_if_the_one_before_gained_little():
         return [*taken, run.next_order().local_steps]
 
     assert steps([50.0, 20.0]) == [4, 4, 4]
-    assert steps([50.0, 39.0]) == [4, 4, 1], "40 to 39: less than the machines differ"
+    assert steps([50.0, 39.0]) == [4, 4, 1], "40 to 39: less than the partitions differ"
     assert steps([69.0]) == [4, 4], "not the last round yet"
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from pyspark.sql import functions as F
 
-from localkmeans_spark.engine.config import DataConfig, FitConfig
+from localkmeans_spark.config import DataConfig, FitConfig
 from localkmeans_spark.fit.driver import fit
 
 COLUMNS = ["a", "b", "c"]

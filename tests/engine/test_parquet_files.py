@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from localkmeans_spark import LocalKMeans
-from localkmeans_spark.engine import block_rdd
-from localkmeans_spark.engine.config import DataConfig, FitConfig
-from localkmeans_spark.engine.limits import Room
+from localkmeans_spark.config import DataConfig, FitConfig
+from localkmeans_spark.data import block_rdd
+from localkmeans_spark.data.limits import Room
 
 
 def blocks_of(df: DataFrame, data: DataConfig) -> list[bytes]:
@@ -119,7 +119,7 @@ def test_nothing_stays_cached_when_a_page_is_damaged(
 def test_blocks_do_not_depend_on_the_batches_of_dense_rows(
     spark: SparkSession, setting: str
 ) -> None:
-    """The origin, for one, is placed by the machine's first rows, however they are sent."""
+    """The origin, for one, is placed by the partition's first rows, however they are sent."""
     drift = F.array(F.col("id") / 1000 + 1e6, F.col("id") * -1.0 + 1e9)
     df = spark.range(5000, numPartitions=1).select(drift.alias("features"))
     expected = blocks_of(df, DataConfig())

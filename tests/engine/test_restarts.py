@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from localkmeans_spark.engine.config import DataConfig, FitConfig
+from localkmeans_spark.config import DataConfig, FitConfig
 from localkmeans_spark.fit.driver import fit, fit_many
 
 from .frames import frame_of, split

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from localkmeans_spark.engine.config import DataConfig, FitConfig
+from localkmeans_spark.config import DataConfig, FitConfig
 from localkmeans_spark.fit.driver import fit
 from tests.engine.frames import frame_of, split
 

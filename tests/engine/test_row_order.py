@@ -6,9 +6,9 @@ import pytest
 from pyspark.ml.linalg import Vectors
 from pyspark.sql import functions as F
 
-from localkmeans_spark.engine import block_rdd
-from localkmeans_spark.engine.config import DataConfig, FitConfig
-from localkmeans_spark.engine.limits import Room
+from localkmeans_spark.config import DataConfig, FitConfig
+from localkmeans_spark.data import block_rdd
+from localkmeans_spark.data.limits import Room
 from localkmeans_spark.fit.driver import fit
 
 

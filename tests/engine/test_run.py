@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.config import FitConfig
 from localkmeans_spark.fit.exchange import Exchange
 from localkmeans_spark.fit.requests import Assignment
 from localkmeans_spark.fit.run import Fit, JobCost, restart_seeds

@@ -14,9 +14,9 @@ PROGRAM = """
 import json, sys, time
 import numpy as np
 from localkmeans_spark.cli.session import open_session
-from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.config import FitConfig
 from localkmeans_spark.fit.driver import fit
-from localkmeans_spark.engine import machine
+from localkmeans_spark.data import partition
 
 def slow(row):
     import random, time

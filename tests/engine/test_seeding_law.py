@@ -1,6 +1,6 @@
 """The law of Algorithm 2: exact probabilities against many draws.
 
-Drawing through Spark 20,000 times would take hours, so the machines' own functions run here in
+Drawing through Spark 20,000 times would take hours, so the partitions' own functions run here in
 one process, under the same driver code; ``test_spark_draws_the_same_bits`` ties the two together.
 Seeds are fixed, so the tests do not flake; the level says how unlikely a failure would have been
 had they been drawn.
@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import chisquare
 
 from benchmarks.in_process import InProcessPartitions, result_of
-from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.config import FitConfig
 from localkmeans_spark.fit import seeding
 from localkmeans_spark.fit.partitions import open_partitions
 from localkmeans_spark.kernel.draws import (

@@ -5,10 +5,10 @@ import pyarrow as pa
 import pytest
 from pyspark.ml.linalg import Vectors
 
-from localkmeans_spark.engine.block_format import StoredBlock, decode, encode
-from localkmeans_spark.engine.config import DataConfig, FitConfig
-from localkmeans_spark.engine.ingest import IngestPlan, encode_partition
-from localkmeans_spark.engine.limits import Room
+from localkmeans_spark.config import DataConfig, FitConfig
+from localkmeans_spark.data.block_format import StoredBlock, decode, encode
+from localkmeans_spark.data.ingest import IngestPlan, encode_partition
+from localkmeans_spark.data.limits import Room
 from localkmeans_spark.errors import InvalidInputError
 from localkmeans_spark.fit.driver import fit
 from localkmeans_spark.kernel.lloyd import Block
@@ -67,7 +67,7 @@ def test_a_sparse_block_survives_the_trip(dtype, weight):
     assert stored.block.x.dtype == dtype
     np.testing.assert_array_equal(stored.block.x.toarray(), x)
     np.testing.assert_array_equal(stored.origin, np.zeros(3))
-    assert (stored.machine, stored.sum_weights, stored.sum_sq) == (4, 6.0, 9.0)
+    assert (stored.partition, stored.sum_weights, stored.sum_sq) == (4, 6.0, 9.0)
     assert (stored.invalid_features, stored.invalid_weights, stored.wrong_length) == (1, 2, 3)
     assert weight is None or (stored.block.weight == weight).all()
 

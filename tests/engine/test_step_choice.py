@@ -17,11 +17,11 @@ from localkmeans_spark.fit.step_choice import RoundTimes, steps_that_pay
         # sqrt(4 * (outside + first - step) / step), step = later / 4
         (RoundTimes(0.0, 0.1, 0.4, 5), 2),  # nothing to spare: the fewest
         (RoundTimes(0.9, 0.1, 0.4, 5), 6),
-        (RoundTimes(0.9, 0.1, 0.15, 2.5), 6),  # some machines did fewer steps
+        (RoundTimes(0.9, 0.1, 0.15, 2.5), 6),  # some partitions did fewer steps
         (RoundTimes(0.1, 0.4, 0.4, 5), 4),  # cheap later steps pay
         (RoundTimes(100.0, 0.1, 0.4, 5), 20),  # a slow network: the most
         (RoundTimes(0.1, 0.1, 0.0, 5), 20),  # later steps for nothing
-        (RoundTimes(0.1, 0.1, 0.0, 1), 5),  # no machine did a second step
+        (RoundTimes(0.1, 0.1, 0.0, 1), 5),  # no partition did a second step
     ],
 )
 def test_by_hand(times, expected):

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from localkmeans_spark.engine.block_format import decode
-from localkmeans_spark.engine.ingest import IngestPlan, encode_partition
-from localkmeans_spark.engine.machine import Machine, describe
+from localkmeans_spark.data.block_format import decode
+from localkmeans_spark.data.ingest import IngestPlan, encode_partition
+from localkmeans_spark.data.partition import Partition, describe
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.local_steps import local_phase
 
@@ -67,14 +67,14 @@ def test_encoding(n: int, n_features: int, cosine: bool) -> None:
 @pytest.mark.parametrize(("n", "n_features"), SHAPES)
 def test_a_round_and_the_last_pass(n: int, n_features: int) -> None:
     blocks, _ = peak_of_encoding(n, n_features)
-    machine = Machine(0, [decode(block) for block in blocks])
-    rows = [machine.blocks[0].x[0], machine.blocks[-1].x[-1]]
+    partition = Partition(0, [decode(block) for block in blocks])
+    rows = [partition.blocks[0].x[0], partition.blocks[-1].x[-1]]
     centers = np.array(rows, dtype=np.float64)
     tracemalloc.start()
     try:
-        describe(machine, (1,))
-        local_phase(machine.blocks, centers, 3, machine.sum_sq)
-        for block in machine.blocks:
+        describe(partition, (1,))
+        local_phase(partition.blocks, centers, 3, partition.sum_sq)
+        for block in partition.blocks:
             exact_nearest(block.x, centers)
         most = tracemalloc.get_traced_memory()[1]
     finally:

@@ -1,4 +1,4 @@
-"""Arrivals of one machine, for tests of what the driver makes of them."""
+"""Arrivals of one partition, for tests of what the driver makes of them."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What the first pass over the data says of all machines together."""
+"""What the first pass over the data says of all partitions together."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from localkmeans_spark.engine.aggregate import Statistics
-from localkmeans_spark.engine.checks import check_statistics
-from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.machine import Frame
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.checks import check_statistics
+from localkmeans_spark.data.partition import Frame
+from localkmeans_spark.data.statistics import Statistics
 from localkmeans_spark.kernel.chunks import slices
 from localkmeans_spark.kernel.exact_sum import grids_for
 
@@ -20,8 +20,8 @@ _ONE_GRID = 1e7
 # The same where the largest value is so much larger than most rows are apart: such a cluster may
 # be off by a thousandth of what most rows are apart (1e-3 * 2**52).
 _ONE_GRID_OF_FAR = 4e12
-# Bits that a further part adds, a few less than it has, for the sum over machines; and most parts:
-# enough for weights that differ by 1e33, and for values up to the largest that are allowed.
+# Bits that a further part adds, a few less than it has, for the sum over partitions; and most
+# parts: enough for weights that differ by 1e33, and for values up to the largest that are allowed.
 _BITS_A_PART, _MOST_PARTS, _MOST_PARTS_OF_FAR = 43, 3, 11
 # Sums of squares keep nothing of most rows where they are so many times larger than theirs.
 _FAR_SQ = 1e9
@@ -38,13 +38,13 @@ class DataSummary:
     Attributes
     ----------
     statistics : list of Statistics
-        Of every machine with rows, in the order of the partitions.
+        Of every partition with rows, in the order of the partitions.
     n_points, n_features, n_skipped : int
     sum_weights : float
     frame : Frame
         Centers travel relative to its mean: a place near the middle of the rows.
     origin : ndarray of shape (n_features,), float64, or None
-        Frame of all machines; None when they have several.
+        Frame of all partitions; None when they have several.
     sum_sq : float
         Sum of ``w * ||x - mean||**2``.
     sums : ndarray of shape (n_features,), float64
@@ -56,7 +56,7 @@ class DataSummary:
     resolution : ndarray of shape (n_features,), float64
         Distance below which two values of a column may differ by rounding alone.
     dtype : str
-        What the machines keep their rows in.
+        What the partitions keep their rows in.
     """
 
     statistics: list[Statistics]
@@ -82,14 +82,14 @@ class DataSummary:
 
 
 def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
-    """Check the machines' statistics and put them together, in the order of the machines.
+    """Check the partitions' statistics and put them together, in the order of the partitions.
 
     Raises
     ------
     InvalidInputError
         See :func:`check_statistics`.
     """
-    found = sorted(found, key=lambda item: item.machine)
+    found = sorted(found, key=lambda item: item.partition)
     check_statistics(found, config)
     n_skipped = sum(item.invalid_features + item.zero_rows for item in found)
     found = [item for item in found if item.n_points]
@@ -158,11 +158,11 @@ def _parts_for_far(rows: float, largest: float, scale: float) -> int:
 
 
 def _middle(found: list[Statistics]) -> np.ndarray:
-    """Return the median of the machines' middles, column by column."""
+    """Return the median of the partitions' middles, column by column."""
     middle = np.empty(found[0].n_features)
     for columns in slices(len(middle), max(1, (1 << 20) // len(found))):
-        of_machines = [item.origin[columns] + item.middle[columns] for item in found]
-        middle[columns] = np.median(of_machines, axis=0)
+        of_partitions = [item.origin[columns] + item.middle[columns] for item in found]
+        middle[columns] = np.median(of_partitions, axis=0)
     return middle
 
 

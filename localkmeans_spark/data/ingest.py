@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from localkmeans_spark.engine.arrow_rows import RowBatch, read_features
-from localkmeans_spark.engine.block_format import StoredBlock, encode
+from localkmeans_spark.data.arrow_rows import RowBatch, read_features
+from localkmeans_spark.data.block_format import StoredBlock, encode
 from localkmeans_spark.kernel.assign import to_frame
 from localkmeans_spark.kernel.chunks import rows_made_dense, slices
 from localkmeans_spark.kernel.lloyd import Block
@@ -55,7 +55,7 @@ def encode_partition(
 ) -> Iterator[pa.RecordBatch]:
     """Turn a partition into blocks of about 2 MB, one binary row each.
 
-    A machine whose first rows are sparse enough (``prefers_sparse``) keeps its rows sparse.
+    A partition whose first rows are sparse enough (``prefers_sparse``) keeps its rows sparse.
     Rows that break a rule are counted, not kept; the driver decides what they mean. Rows of
     weight 0 are dropped before. An empty partition gives no block.
 
@@ -90,8 +90,8 @@ def _as_batch(data: bytes) -> pa.RecordBatch:
 class _BlockBuilder:
     """Collects rows until a block is full. One per partition."""
 
-    def __init__(self, machine: int, plan: IngestPlan) -> None:
-        self._machine = machine
+    def __init__(self, partition: int, plan: IngestPlan) -> None:
+        self._partition = partition
         self._plan = plan
         self._n_features = plan.n_features
         self._origin: np.ndarray | None = None
@@ -131,7 +131,7 @@ class _BlockBuilder:
                 yield from self._take_held()
 
     def _take_held(self) -> Iterator[bytes]:
-        """Place the origin by the machine's first rows, however they were sent; take them."""
+        """Place the origin by the partition's first rows, however they were sent; take them."""
         held, self._held = self._held, []
         if self._plan.is_cosine:  # unit vectors lie around 0, and cosine needs their origin there
             self._origin = np.zeros(held[0][0].shape[1])
@@ -143,7 +143,7 @@ class _BlockBuilder:
             yield from self._take(rows, weight)
 
     def _take(self, x: Any, weight: np.ndarray | None) -> Iterator[bytes]:
-        """Add usable rows, in the machine's form, to the block; yield what they fill."""
+        """Add usable rows, in the partition's form, to the block; yield what they fill."""
         if self._keeps_sparse:
             raw, x = x, x.astype(self._plan.dtype)
             if len(x.values) and not (x.values[0] or x.values.any()) and raw.values.any():
@@ -209,7 +209,7 @@ class _BlockBuilder:
         weight = np.concatenate(self._weights or [np.empty(0)]) if self._plan.is_weighted else None
         sq = _row_sq_norms(x)
         stored = StoredBlock(
-            machine=self._machine,
+            partition=self._partition,
             block=Block(x, weight),
             origin=origin,
             sum_weights=float(len(x)) if weight is None else float(weight.sum()),
@@ -234,9 +234,9 @@ def _without_weight_0(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _in_form(x: Any, keeps_sparse: bool) -> Iterator[tuple[slice, Any]]:
-    """Yield the rows, and which they are, as the machine keeps them.
+    """Yield the rows, and which they are, as the partition keeps them.
 
-    A machine keeps to the form of its first rows: a dense row among sparse ones is stored by its
+    A partition keeps to the form of its first rows: a dense row among sparse ones is stored by its
     entries, a sparse row among dense ones is filled up, some rows at a time.
     """
     if keeps_sparse == isinstance(x, SparseRows):
@@ -273,12 +273,12 @@ def _row_sq_norms(x: Any) -> np.ndarray:
 
 
 def origin_of(x: np.ndarray) -> np.ndarray:
-    """Choose the frame of a machine from its first rows.
+    """Choose the frame of a partition from its first rows.
 
     Zero for a column whose values surround or come near zero; about the median for a column that
     lies far from zero compared with its spread, where products of raw values would lose all
     digits (1e6 + noise in float32, 1e9 + noise in float64). The median is rounded to a power of
-    two several times the spread, so that machines with alike rows come to the same frame. A few
+    two several times the spread, so that partitions with alike rows come to the same frame. A few
     values far from all others, 10,000 times the usual distance, do not count for the spread.
 
     Parameters

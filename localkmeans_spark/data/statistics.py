@@ -1,4 +1,4 @@
-"""What the first pass says of a machine."""
+"""What the first pass says of a partition."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the first pass says of one machine (sums relative to ``origin``).
+    """What the first pass says of one partition (sums relative to ``origin``).
 
     ``first_rows`` holds one row drawn by weight for every seed asked for; ``checksum`` is that of
     its blocks; ``other_length`` is the length of one of the ``wrong_length`` rows; ``middle``,
     ``usual`` and ``scale`` are those of :class:`~kernel.typical.Typical`.
     """
 
-    machine: int
+    partition: int
     n_points: int
     n_features: int
     sum_weights: float
@@ -39,5 +39,5 @@ class Statistics:
 
 
 def concatenate(left: list, right: list) -> list:
-    """Merge lists of per-machine findings."""
+    """Merge lists of per-partition findings."""
     return left + right

@@ -17,11 +17,11 @@ from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from localkmeans_spark.engine.arrow_batches import in_small_batches
-from localkmeans_spark.engine.columns import ingest_columns
-from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.ingest import BLOCK_SCHEMA, IngestPlan, encode_partition
-from localkmeans_spark.engine.limits import Room
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.arrow_batches import in_small_batches
+from localkmeans_spark.data.columns import ingest_columns
+from localkmeans_spark.data.ingest import BLOCK_SCHEMA, IngestPlan, encode_partition
+from localkmeans_spark.data.limits import Room
 
 
 def block_rdd(df: DataFrame, config: FitConfig, room: Room) -> RDD:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from localkmeans_spark.engine.record import RoundRecord
+from localkmeans_spark.params import PARAMETERS
+from localkmeans_spark.records import RoundRecord
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,13 @@ class DataConfig:
         have no direction, fall under ``handle_invalid``.
     """
 
-    features_col: str = "features"
+    features_col: str = PARAMETERS["featuresCol"].default
     features_cols: tuple[str, ...] = ()
     weight_col: str | None = None
     num_partitions: int | None = None
-    dtype: str = "float32"
-    handle_invalid: str = "error"
-    distance_measure: str = "euclidean"
+    dtype: str = PARAMETERS["dtype"].default
+    handle_invalid: str = PARAMETERS["handleInvalid"].default
+    distance_measure: str = PARAMETERS["distanceMeasure"].default
 
 
 @dataclass(frozen=True)
@@ -79,19 +80,19 @@ class FitConfig:
         Called with each finished :class:`RoundRecord` (progress).
     """
 
-    k: int = 2
-    init_mode: str = "k-means++"
-    init_steps: int = 2
+    k: int = PARAMETERS["k"].default
+    init_mode: str = PARAMETERS["initMode"].default
+    init_steps: int = PARAMETERS["initSteps"].default
     initial_centers: np.ndarray | None = None
-    local_steps: int | str = 5
-    max_iter: int = 20
-    tol: float = 1e-4
-    safeguard: bool = True
-    canonical_order: bool = False
+    local_steps: int | str = PARAMETERS["localSteps"].default
+    max_iter: int = PARAMETERS["maxIter"].default
+    tol: float = PARAMETERS["tol"].default
+    safeguard: bool = PARAMETERS["safeguard"].default
+    canonical_order: bool = PARAMETERS["canonicalOrder"].default
     seed: int = 0
     seed_given: bool = True
-    n_init: int = 1
-    empty_clusters: str = "keep"
+    n_init: int = PARAMETERS["nInit"].default
+    empty_clusters: str = PARAMETERS["emptyClusters"].default
     checkpoint_dir: str | None = None
     owner: str = "LocalKMeans"
     on_round: Callable[[RoundRecord], None] | None = None

@@ -1,4 +1,4 @@
-"""One partition, the paper's machine: its rows, its frame, work on it. Runs on: executors."""
+"""One partition, the paper's partition: its rows, its frame, work on it. Runs on: executors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from pyspark import TaskContext
 from threadpoolctl import ThreadpoolController
 
-from localkmeans_spark.engine.aggregate import Statistics
-from localkmeans_spark.engine.block_format import StoredBlock, decode
+from localkmeans_spark.data.block_format import StoredBlock, decode
+from localkmeans_spark.data.statistics import Statistics
 from localkmeans_spark.kernel import draws, sparse
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse_rows import SparseRows
@@ -22,7 +22,7 @@ from localkmeans_spark.kernel.typical import Typical, typical
 
 
 @dataclass(frozen=True)
-class Machine:
+class Partition:
     """All rows of one partition.
 
     Attributes
@@ -63,19 +63,19 @@ class Machine:
         return zlib.crc32(np.array(found, dtype=np.int64).tobytes())
 
 
-Worker = Callable[[Machine, Any], Any]
+Worker = Callable[[Partition, Any], Any]
 Merge = Callable[[Any, Any], Any]
 
 
 class Answer(NamedTuple):
-    """What one or more machines say.
+    """What one or more partitions say.
 
     Attributes
     ----------
     value : object
         What the worker returned, merged; None when it was not run.
     partitions : list of (int, int)
-        Number and checksum of every machine that has blocks, those without usable rows included.
+        Number and checksum of every partition that has blocks, those without usable rows included.
     """
 
     value: Any
@@ -91,13 +91,13 @@ def merge_answers(left: Answer, right: Answer, merge: Merge) -> Answer:
     return Answer(value, left.partitions + right.partitions)
 
 
-def run_machines(
+def run_partitions(
     data: Iterable[bytes], worker: Worker, payload: Any, merge: Merge, empty_too: bool = False
 ) -> Iterator[Answer]:
-    """Run a worker on every machine of a task and merge what they return.
+    """Run a worker on every partition of a task and merge what they return.
 
-    A task may hold several machines, one after the other; only one machine's blocks are in
-    memory at a time. At any width, a task takes the blocks of its largest machine, and beside
+    A task may hold several partitions, one after the other; only one partition's blocks are in
+    memory at a time. At any width, a task takes the blocks of its largest partition, and beside
     them: chunks and samples of rows, 100 MB; candidates of a seeding pass, 64 MB and their copies;
     about 50 rows in float64 and 12 times the k centers. Reading rows takes batches of 8 MB a few
     times over, and the first 16 rows (``tests/engine/test_task_memory.py``).
@@ -108,12 +108,12 @@ def run_machines(
     Parameters
     ----------
     data : iterable of bytes
-        Encoded blocks, those of one machine together.
-    worker : callable (machine, payload.value) -> summary
+        Encoded blocks, those of one partition together.
+    worker : callable (partition, payload.value) -> summary
     payload : Broadcast, or another object with the payload as ``value``
     merge : callable (summary, summary) -> summary
     empty_too : bool
-        Also run it on machines all of whose rows were left out.
+        Also run it on partitions all of whose rows were left out.
 
     Yields
     ------
@@ -121,12 +121,14 @@ def run_machines(
     """
     merged, order = Answer(None, []), payload.value
     with _blas().limit(limits=blas_threads(), user_api="blas"):
-        for number, stored in groupby(map(decode, data), key=lambda item: item.machine):
-            machine = Machine(number, list(stored))
-            runs = bool(machine.blocks) or empty_too
-            found = Answer(worker(machine, order) if runs else None, [(number, machine.checksum)])
+        for number, stored in groupby(map(decode, data), key=lambda item: item.partition):
+            partition = Partition(number, list(stored))
+            runs = bool(partition.blocks) or empty_too
+            found = Answer(
+                worker(partition, order) if runs else None, [(number, partition.checksum)]
+            )
             merged = merge_answers(merged, found, merge)
-            del machine  # before the next one's blocks are read
+            del partition  # before the next one's blocks are read
     yield merged
 
 
@@ -142,10 +144,10 @@ def blas_threads() -> int:
     return context.cpus() if context is not None and hasattr(context, "cpus") else 1
 
 
-def describe(machine: Machine, seeds: Sequence[int]) -> Statistics:
-    """Summarise a machine's rows, and draw one of them for every seed (the first pass)."""
-    blocks = machine.blocks
-    n_features = machine.stored[-1].block.x.shape[1]
+def describe(partition: Partition, seeds: Sequence[int]) -> Statistics:
+    """Summarise a partition's rows, and draw one of them for every seed (the first pass)."""
+    blocks = partition.blocks
+    n_features = partition.stored[-1].block.x.shape[1]
     sums, largest = np.zeros(n_features), np.zeros(n_features)
     for x, weight in blocks:
         if isinstance(x, SparseRows):
@@ -161,28 +163,28 @@ def describe(machine: Machine, seeds: Sequence[int]) -> Statistics:
     if blocks:
         like = typical(blocks)
         for seed in seeds:
-            first_rows[seed] = draws.draw_row(blocks, draws.generator(seed, 0, machine.number))
+            first_rows[seed] = draws.draw_row(blocks, draws.generator(seed, 0, partition.number))
     return Statistics(
-        machine=machine.number,
+        partition=partition.number,
         n_points=sum(len(block.x) for block in blocks),
         n_features=n_features,
-        sum_weights=float(sum(item.sum_weights for item in machine.stored)),
+        sum_weights=float(sum(item.sum_weights for item in partition.stored)),
         sums=sums,
-        sum_sq=machine.sum_sq,
+        sum_sq=partition.sum_sq,
         largest=largest,
-        origin=machine.origin,
-        invalid_features=sum(item.invalid_features for item in machine.stored),
-        invalid_weights=sum(item.invalid_weights for item in machine.stored),
-        wrong_length=sum(item.wrong_length for item in machine.stored),
+        origin=partition.origin,
+        invalid_features=sum(item.invalid_features for item in partition.stored),
+        invalid_weights=sum(item.invalid_weights for item in partition.stored),
+        wrong_length=sum(item.wrong_length for item in partition.stored),
         first_rows=first_rows,
-        zero_rows=sum(item.zero_rows for item in machine.stored),
-        vanished_rows=sum(item.vanished_rows for item in machine.stored),
-        other_length=next((item.other_length for item in machine.stored if item.wrong_length), 0),
+        zero_rows=sum(item.zero_rows for item in partition.stored),
+        vanished_rows=sum(item.vanished_rows for item in partition.stored),
+        other_length=next((item.other_length for item in partition.stored if item.wrong_length), 0),
         middle=like.middle,
         usual=like.usual,
         scale=like.scale,
         least_weight=min((_least(block.weight) for block in blocks), default=1.0),
-        checksum=machine.checksum,
+        checksum=partition.checksum,
     )
 
 
@@ -191,7 +193,7 @@ def _least(weight: np.ndarray | None) -> float:
 
 
 class Frame(NamedTuple):
-    """Frame shared by the driver and all machines.
+    """Frame shared by the driver and all partitions.
 
     Attributes
     ----------
@@ -218,17 +220,17 @@ class Frame(NamedTuple):
         """The mean if centers are to be scaled to length 1, else None (``exchange``)."""
         return self.mean if self.is_spherical else None
 
-    def to_machine(self, centers: np.ndarray, machine: Machine) -> np.ndarray:
-        """Move centers from the shared frame into a machine's."""
-        return centers + (self.mean - machine.origin)
+    def to_partition(self, centers: np.ndarray, partition: Partition) -> np.ndarray:
+        """Move centers from the shared frame into a partition's."""
+        return centers + (self.mean - partition.origin)
 
-    def from_machine(self, rows: np.ndarray, machine: Machine) -> np.ndarray:
-        """Move rows from a machine's frame into the shared one."""
-        return rows + (machine.origin - self.mean)
+    def from_partition(self, rows: np.ndarray, partition: Partition) -> np.ndarray:
+        """Move rows from a partition's frame into the shared one."""
+        return rows + (partition.origin - self.mean)
 
-    def sq_rounding(self, centers: np.ndarray, machine: Machine) -> np.ndarray:
+    def sq_rounding(self, centers: np.ndarray, partition: Partition) -> np.ndarray:
         """Return how far rows may lie, squared, from the centers that they became; shape (k,)."""
         size = np.abs(centers)
-        size += np.abs(self.mean) + np.abs(machine.origin)
+        size += np.abs(self.mean) + np.abs(partition.origin)
         size *= 2.0 * np.finfo(np.float64).eps
         return np.einsum("kd,kd->k", size, size)

@@ -1,6 +1,6 @@
 """How a block of rows travels between the JVM and the Python workers: raw bytes, no pickling.
 
-Layout: thirteen int64 (:data:`_HEADER`), the machine's origin (n_features float64), sums of
+Layout: thirteen int64 (:data:`_HEADER`), the partition's origin (n_features float64), sums of
 weights and of weighted squares (2 float64), padding to 64 bytes, weights (n float64, if any), x.
 Sparse rows (``n_stored`` >= 0) have no origin; theirs is 0. In place of x they have indptr (n + 1
 int32), indices (int32), padding to 8 bytes, values. Reading makes views of the received bytes,
@@ -22,7 +22,7 @@ from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 _HEADER = (
-    "checksum", "machine", "n", "n_features", "is_float64", "is_weighted",
+    "checksum", "partition", "n", "n_features", "is_float64", "is_weighted",
     "n_stored", "is_unit", "invalid_features", "invalid_weights", "wrong_length", "zero_rows",
     "vanished_rows", "other_length",
 )  # fmt: skip
@@ -34,16 +34,16 @@ class StoredBlock(NamedTuple):
 
     Attributes
     ----------
-    machine : int
+    partition : int
         Partition the rows were read in.
     block : Block
         Rows relative to ``origin``; may have 0 rows.
     origin : ndarray of shape (n_features,), float64
-        The same in all blocks of a machine.
+        The same in all blocks of a partition.
     sum_weights, sum_sq : float
         Sum of w and of ``w * ||x||**2`` over the block's rows (relative to ``origin``).
     invalid_features, invalid_weights, wrong_length : int
-        Rows left out since the machine's previous block: null, NaN or infinite features; null,
+        Rows left out since the partition's previous block: null, NaN or infinite features; null,
         NaN, infinite or negative weights; another number of features than the first row.
     zero_rows : int
         Rows of zeros left out because they have no direction.
@@ -58,7 +58,7 @@ class StoredBlock(NamedTuple):
         Of the block's bytes; ``encode`` works it out.
     """
 
-    machine: int
+    partition: int
     block: Block
     origin: np.ndarray
     sum_weights: float
@@ -79,7 +79,7 @@ def encode(stored: StoredBlock) -> bytes:
     is_sparse = isinstance(x, SparseRows)
     header = np.array(
         [
-            stored.machine, len(x), x.shape[1], x.dtype == np.float64, weight is not None,
+            stored.partition, len(x), x.shape[1], x.dtype == np.float64, weight is not None,
             len(x.values) if is_sparse else -1, stored.is_unit,
             stored.invalid_features, stored.invalid_weights, stored.wrong_length,
             stored.zero_rows, stored.vanished_rows, stored.other_length,
@@ -105,7 +105,7 @@ def encode(stored: StoredBlock) -> bytes:
 
 def decode(data: bytes | np.ndarray) -> StoredBlock:
     """Read a block back; its arrays are read-only views of ``data``."""
-    checksum, machine, n, n_features, is_float64, is_weighted, n_stored, is_unit, *counts = (
+    checksum, partition, n, n_features, is_float64, is_weighted, n_stored, is_unit, *counts = (
         int(value) for value in np.frombuffer(data, dtype=np.int64, count=len(_HEADER))
     )
     offset = 8 * len(_HEADER)
@@ -131,5 +131,5 @@ def decode(data: bytes | np.ndarray) -> StoredBlock:
         values = np.frombuffer(data, dtype=dtype, count=n_stored, offset=offset)
         block = Block(SparseRows(places[: n + 1], places[n + 1 :], values, n_features), weight)
     sums = float(sum_weights), float(sum_sq)
-    found = StoredBlock(machine, block, origin, *sums, *counts, is_unit=bool(is_unit))  # type: ignore[misc,arg-type]
+    found = StoredBlock(partition, block, origin, *sums, *counts, is_unit=bool(is_unit))  # type: ignore[misc,arg-type]
     return found._replace(checksum=checksum)

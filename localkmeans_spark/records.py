@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """One round: broadcast, local steps on every machine, exchange.
+    """One round: broadcast, local steps on every partition, exchange.
 
     Attributes
     ----------
@@ -19,29 +19,29 @@ class RoundRecord:
     iteration : int
         Lloyd iterations behind the centers the round began with (falls back after a revert).
     local_steps : int
-        Local Lloyd steps every machine did in this round.
+        Local Lloyd steps every partition did in this round.
     inertia : float
         Exact inertia, the sum of ``w * squared distance``, of the centers the round began with.
     center_shift : float
         Largest Euclidean distance a center moved in this round (0 when the round was discarded).
     max_local_drift : float
-        Largest ``||theta_ki - theta_k||`` over machines i and clusters k with local points:
-        how far a machine's center went from the center broadcast at the start of the round.
+        Largest ``||theta_ki - theta_k||`` over partitions i and clusters k with local points:
+        how far a partition's center went from the center broadcast at the start of the round.
     rms_deviation : float
-        Weighted root mean square distance of the machines' centers from the new global center
+        Weighted root mean square distance of the partitions' centers from the new global center
         (the paper's deviation from the virtual iterate).
     empty_clusters : int
-        Clusters without points on every machine after the round; they keep their center.
+        Clusters without points on every partition after the round; they keep their center.
     reverted : bool
         True when the round's work was discarded and the fit went back to the best centers,
-        because the centers it began with were worse, or because the machines disagreed.
+        because the centers it began with were worse, or because the partitions disagreed.
     bytes_down, bytes_up : int
-        Bytes of centers sent to the machines, and of sums sent back by the tasks.
+        Bytes of centers sent to the partitions, and of sums sent back by the tasks.
     seconds : float
         Wall time of the round; of all restarts and fits that shared it.
     disagreement : float
-        Share of the within-cluster scatter that comes from the machines' centers differing, less
-        the share that chance alone would give; near 0 for machines with alike rows.
+        Share of the within-cluster scatter that comes from the partitions' centers differing, less
+        the share that chance alone would give; near 0 for partitions with alike rows.
     note : str
         Why the round was taken back, or why single steps follow; empty otherwise.
     reseeded : int
@@ -100,7 +100,7 @@ class FitRecord:
     k_requested, k : int
         Clusters asked for, and centers returned (fewer when there were too few distinct rows).
     n_points, n_features, n_partitions : int
-        Rows that took part, columns, and partitions with at least one row (the machines).
+        Rows that took part, columns, and partitions with at least one row.
     n_skipped : int
         Rows left out by ``handleInvalid="skip"``.
     sum_weights : float
@@ -203,7 +203,7 @@ class FitResult:
     centers : ndarray of shape (k, n_features), float64
     origin : ndarray of shape (n_features,), float64, or None
         Frame of the stored data: predictions work on ``dtype(x - origin)``, as the fit did. None
-        when machines had different frames; predictions then work in float64.
+        when partitions had different frames; predictions then work in float64.
     record : FitRecord
     """
 

@@ -12,7 +12,7 @@ from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 # A task holds the broadcast centers and some seven arrays as large (its own frame, moved centers,
 # sums, what it sends); the driver's JVM holds several tasks' sums at once.
 _SHARE = 8
-# What all machines send in the first pass is in the driver's JVM up to twice, and beside it room
+# What all partitions send in the first pass is in the driver's JVM up to twice, and beside it room
 # is needed to work.
 _FIRST_PASS_SHARE = 4
 _HEAP = "spark.driver.memory"
@@ -48,7 +48,7 @@ class Room:
 
     @property
     def for_first_pass(self) -> int:
-        """Bytes that all machines together may send in the first pass."""
+        """Bytes that all partitions together may send in the first pass."""
         return self._limit // _FIRST_PASS_SHARE
 
     @property
@@ -78,12 +78,14 @@ class Room:
                 8 * total * n_features, 1, _HEAP, self._heap, "fit fewer of them at a time",
             )  # fmt: skip
 
-    def too_many_machines(self, n_machines: int, n_features: int, nbytes: int) -> InvalidInputError:
+    def too_many_partitions(
+        self, n_partitions: int, n_features: int, nbytes: int
+    ) -> InvalidInputError:
         """Build the error for a first pass that would bring too much to the driver."""
         return self._too_large(
-            f"what {count_of(n_machines, 'partition')} of rows of {n_features:,} features tell the "
-            f"driver, up to {_megabytes(nbytes)} each,",
-            n_machines * nbytes, _FIRST_PASS_SHARE, self._setting, self._limit,
+            f"what {count_of(n_partitions, 'partition')} of rows of {n_features:,} features tell "
+            f"the driver, up to {_megabytes(nbytes)} each,",
+            n_partitions * nbytes, _FIRST_PASS_SHARE, self._setting, self._limit,
             "use fewer partitions (numPartitions)",
         )  # fmt: skip
 

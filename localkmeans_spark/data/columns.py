@@ -19,8 +19,8 @@ from pyspark.sql.types import (
     StructField,
 )
 
-from localkmeans_spark.engine.column_names import ColumnNames, FoundColumn
-from localkmeans_spark.engine.config import DataConfig
+from localkmeans_spark.config import DataConfig
+from localkmeans_spark.data.column_names import ColumnNames, FoundColumn
 from localkmeans_spark.errors import Fact, invalid
 
 _FEATURES, _WEIGHT = "features", "weight"

@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from localkmeans_spark.engine.aggregate import Statistics
-from localkmeans_spark.engine.config import FitConfig
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.statistics import Statistics
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 
 # Squares and products must stay inside the dtype: smallest and largest magnitude of the data.
@@ -68,7 +68,7 @@ def _check_lengths(
     odd = [item for item in found if item.wrong_length]
     if not odd:
         return
-    # The length that rows were held against is the machine's first row's.
+    # The length that rows were held against is the partition's first row's.
     usual, other = odd[0].n_features, odd[0].other_length
     rows = count_of(sum(item.wrong_length for item in odd), "row")
     fact = f"{rows} of another length ({other:,} where others have {usual:,} features)"

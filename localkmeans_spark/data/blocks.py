@@ -14,17 +14,17 @@ from py4j.protocol import Py4JError
 from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.sql import DataFrame
 
-from localkmeans_spark.engine.aggregate import concatenate
-from localkmeans_spark.engine.block_rdd import block_rdd
-from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.data_summary import DataSummary, summarise
-from localkmeans_spark.engine.first_pass import FirstPassOrder, describe_within, unpack
-from localkmeans_spark.engine.limits import Room
-from localkmeans_spark.engine.machine import Answer, Merge, Worker, merge_answers, run_machines
-from localkmeans_spark.engine.merge_tree import tree_depth
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.block_rdd import block_rdd
+from localkmeans_spark.data.first_pass import FirstPassOrder, describe_within, unpack
+from localkmeans_spark.data.limits import Room
+from localkmeans_spark.data.merge_tree import tree_depth
+from localkmeans_spark.data.partition import Answer, Merge, Worker, merge_answers, run_partitions
+from localkmeans_spark.data.statistics import concatenate
+from localkmeans_spark.data.summary import DataSummary, summarise
 from localkmeans_spark.errors import Fact, count_of, invalid
 
-# Tasks a core: enough to even out machines of different sizes, few enough to keep the fixed cost
+# Tasks a core: enough to even out partitions of different sizes, few enough to keep the fixed cost
 # of a task (about 10 ms) small.
 _TASKS_PER_CORE = 3
 # Payloads up to this size travel with the task's code, once a task; larger ones once an executor.
@@ -38,7 +38,7 @@ class Blocks:
     Attributes
     ----------
     tasks : RDD
-        Encoded blocks, several machines a partition when there are many machines.
+        Encoded blocks; a task of it holds several partitions when there are many.
     data : DataSummary
     max_job_bytes : int
         Most that one job's centers may take.
@@ -57,11 +57,11 @@ class Blocks:
     def run(
         self, worker: Worker, payload: Any, merge: Merge, description: str, summary_bytes: int
     ) -> tuple[Any, int]:
-        """Run ``worker`` on every machine and merge what they return.
+        """Run ``worker`` on every partition and merge what they return.
 
         Parameters
         ----------
-        worker : callable (machine, payload) -> summary
+        worker : callable (partition, payload) -> summary
             A module-level function.
         payload : object
             Broadcast unless it is small; destroyed afterwards.
@@ -75,7 +75,7 @@ class Blocks:
         Returns
         -------
         summary : object
-            Of all machines.
+            Of all partitions.
         n_tasks : int
             Tasks that sent a summary.
 
@@ -137,7 +137,7 @@ def _run(
     before = context.getLocalProperty("spark.job.description")
     context.setJobDescription(f"LocalKMeans: {description}")
     shared = _share(context, payload)
-    run = partial(run_machines, worker=worker, payload=shared, merge=merge, empty_too=empty_too)
+    run = partial(run_partitions, worker=worker, payload=shared, merge=merge, empty_too=empty_too)
     add = partial(merge_answers, merge=merge)
     try:
         return rdd.mapPartitions(run).treeAggregate(Answer(None, []), add, add, depth=depth)
@@ -218,7 +218,7 @@ def open_blocks(
         )
         data = summarise(unpack(found.value or [], room, config), config)
         n_tasks = _TASKS_PER_CORE * cached.context.defaultParallelism
-        # Coalescing never splits a machine, and follows where the cached blocks are.
+        # Coalescing never splits a partition, and follows where the cached blocks are.
         tasks = cached.coalesce(min(cached.getNumPartitions(), n_tasks))
         partitions = sorted(dict(found.partitions).items())
         blocks = Blocks(tasks, data, room.for_centers, partitions, config.owner)

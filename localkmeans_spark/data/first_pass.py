@@ -1,4 +1,4 @@
-"""What machines tell the driver in the first pass: packed, and only where it fits there."""
+"""What partitions tell the driver in the first pass: packed, and only where it fits there."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from localkmeans_spark.engine.aggregate import Statistics
-from localkmeans_spark.engine.checks import several_widths
-from localkmeans_spark.engine.config import FitConfig
-from localkmeans_spark.engine.limits import Room
-from localkmeans_spark.engine.machine import Machine, describe
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.checks import several_widths
+from localkmeans_spark.data.limits import Room
+from localkmeans_spark.data.partition import Partition, describe
+from localkmeans_spark.data.statistics import Statistics
 
 _ARRAYS = ("sums", "largest", "origin", "middle", "usual")
 
 
 class FirstPassOrder(NamedTuple):
-    """What machines are asked in the first pass.
+    """What partitions are asked in the first pass.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class FirstPassOrder(NamedTuple):
     max_features : int
         Wider rows are refused: nothing of their width is made.
     max_bytes : int
-        A machine sends nothing larger.
+        A partition sends nothing larger.
     """
 
     seeds: Sequence[int]
@@ -36,7 +36,7 @@ class FirstPassOrder(NamedTuple):
 
 
 class Description(NamedTuple):
-    """One machine's answer; no statistics when they would be too large.
+    """One partition's answer; no statistics when they would be too large.
 
     ``nbytes`` is their packed size, 0 when they were not made.
     """
@@ -65,12 +65,12 @@ class _Packed:
         return array
 
 
-def describe_within(machine: Machine, order: FirstPassOrder) -> list[Description]:
-    """Summarise a machine if the driver has room for it. Runs on: executor."""
-    n_features = machine.stored[-1].block.x.shape[1]
+def describe_within(partition: Partition, order: FirstPassOrder) -> list[Description]:
+    """Summarise a partition if the driver has room for it. Runs on: executor."""
+    n_features = partition.stored[-1].block.x.shape[1]
     if n_features > order.max_features:
-        return [Description(bool(machine.blocks), n_features, 0, None)]
-    found = describe(machine, order.seeds)
+        return [Description(bool(partition.blocks), n_features, 0, None)]
+    found = describe(partition, order.seeds)
     rows = {seed: _pack(row) for seed, row in found.first_rows.items()}
     arrays = {name: _pack(getattr(found, name)) for name in _ARRAYS}
     nbytes = sum(item.nbytes for item in (*arrays.values(), *rows.values()))
@@ -79,7 +79,7 @@ def describe_within(machine: Machine, order: FirstPassOrder) -> list[Description
 
 
 def unpack(found: Sequence[Description], room: Room, config: FitConfig) -> list[Statistics]:
-    """Return the statistics of all machines.
+    """Return the statistics of all partitions.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def unpack(found: Sequence[Description], room: Room, config: FitConfig) -> list[
     room.check_centers(max(widths, default=0))
     if any(item.statistics is None for item in found):
         nbytes = max(item.nbytes for item in found)
-        raise room.too_many_machines(len(found), max(widths), nbytes)
+        raise room.too_many_partitions(len(found), max(widths), nbytes)
     return [_unpacked(item.statistics) for item in found if item.statistics is not None]
 
 

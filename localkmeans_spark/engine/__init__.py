@@ -1,1 +1,0 @@
-"""The fit on Spark: blocks, machines, rounds, seeding."""
