@@ -49,7 +49,7 @@ def typical(blocks: Sequence[Block]) -> Typical:
     """
     n_features = blocks[0].x.shape[1]
     n = sum(len(block.x) for block in blocks)
-    wanted = min(n, max(_FEWEST, min(_ROWS, _NUMBERS // n_features)))
+    wanted = min(n, max(_FEWEST, min(_ROWS, _NUMBERS // max(1, n_features))))
     places = np.unique(np.linspace(0, n - 1, wanted).astype(np.int64))
     starts = np.cumsum([0] + [len(block.x) for block in blocks])
     some = [

@@ -121,6 +121,7 @@ def test_what_most_rows_are_like():
     assert 1.0 < found.scale < 3.0
     assert (found.usual < 3.0).all()
     assert typical([Block(np.ones((40, 2)), None)]).scale == 0.0
+    assert typical([Block(np.ones((40, 0)), None)]).scale == 0.0
 
 
 def test_the_origin_leaves_far_values_out():
