@@ -47,9 +47,8 @@ def folder(tmp_path_factory):
 def run(command, folder, **changes):
     """Run a README command in the folder, with this interpreter and the repository's files."""
     places = {
-        ".venv/bin/python": sys.executable,
+        "localkmeans": str(Path(sys.executable).with_name("localkmeans")),
         "jobs/fit.py": str(REPOSITORY / "jobs" / "fit.py"),
-        "jobs/predict.py": str(REPOSITORY / "jobs" / "predict.py"),
         **changes,
     }
     return subprocess.run(
@@ -74,14 +73,14 @@ def test_python_example(spark, tmp_path, capsys):
 
 
 def test_fit_then_predict(folder):
-    done = run(command_with("jobs/fit.py --input customers.csv --feature-cols age,income --k 3 "
+    done = run(command_with("localkmeans fit --input customers.csv --feature-cols age,income --k 3 "
                             "--id-cols id --seed 1 --output out/customers"), folder)  # fmt: skip
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert (result["n"], result["d"], result["k"]) == (300, 2, 3)
     for name in ("model", "assignments", "history.csv", "report.html", "metrics.json"):
         assert (folder / "out/customers" / name).exists()
-    done = run(command_with("jobs/predict.py"), folder)
+    done = run(command_with("localkmeans predict"), folder)
     assert done.returncode == 0, done.stderr
     labelled = pd.read_parquet(folder / "out/labelled").sort_values("id")
     fitted = pd.read_parquet(folder / "out/customers/assignments").sort_values("id")
