@@ -16,6 +16,7 @@ from localkmeans_spark.config import DataConfig
 from localkmeans_spark.data.checks import VALUE_RANGE
 from localkmeans_spark.data.columns import check_batch, check_dataframe, ingest_columns
 from localkmeans_spark.data.ingest import origin_of
+from localkmeans_spark.data.worker_python import use_drivers_python
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 from localkmeans_spark.evaluation import LocalKMeansEvaluation, evaluate_scores
 from localkmeans_spark.kernel.spherical import unit_centers
@@ -24,6 +25,7 @@ from localkmeans_spark.persistence import ModelReader, ModelWriter
 from localkmeans_spark.predict import (
     FrameSender,
     allow_vector_columns,
+    is_connect,
     or_raise,
     raises_cleanly,
     row_matrix,
@@ -264,6 +266,8 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
         if known is not None and known != self.centers.shape[1]:
             raise wrong_width(rule.owner, rule.subject, self.centers.shape[1], known)
         allow_vector_columns(dataset)
+        if not is_connect(dataset.sparkSession):
+            use_drivers_python(dataset.sparkSession.sparkContext)
         frame = self._sender.on_workers(dataset.sparkSession)
         features = columns.as_features()
         return scores(features, columns.kind, frame, rule, with_costs, deterministic)

@@ -19,9 +19,18 @@ from localkmeans_spark.data.block_rdd import block_rdd
 from localkmeans_spark.data.first_pass import FirstPassOrder, describe_within, unpack
 from localkmeans_spark.data.limits import Room
 from localkmeans_spark.data.merge_tree import tree_depth
-from localkmeans_spark.data.partition import Answer, Merge, Worker, merge_answers, run_partitions
+from localkmeans_spark.data.partition import (
+    Answer,
+    Enclosed,
+    Merge,
+    Worker,
+    merge_answers,
+    nothing,
+    run_partitions,
+)
 from localkmeans_spark.data.statistics import concatenate
 from localkmeans_spark.data.summary import DataSummary, summarise
+from localkmeans_spark.data.worker_python import check_workers, use_drivers_python
 from localkmeans_spark.errors import Fact, count_of, invalid
 
 # Tasks a core: enough to even out partitions of different sizes, few enough to keep the fixed cost
@@ -99,7 +108,7 @@ class Blocks:
     def _compare(self) -> None:
         """Compare the partitions with the first pass in a job of its own, after another failed."""
         try:
-            answer = _run(self.tasks, _nothing, None, _nothing, "comparing the rows", depth=1)
+            answer = _run(self.tasks, nothing, None, nothing, "comparing the rows", depth=1)
         except Exception:
             return  # the first failure is all there is to tell
         self.check(answer.partitions)
@@ -147,28 +156,10 @@ def _run(
         context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]
 
 
-class _Enclosed:
-    """A small payload that travels with the task's code, in the place of a broadcast."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    @property
-    def value(self) -> Any:
-        return pickle.loads(self._data)  # noqa: S301 — made by this fit's own driver
-
-    def destroy(self) -> None:
-        """Nothing to release."""
-
-
 def _share(context: SparkContext, payload: Any) -> Any:
     """Broadcast a payload; if it is small, spare the 10 ms and more that a broadcast takes."""
     data = pickle.dumps(payload, pickle.HIGHEST_PROTOCOL)
-    return _Enclosed(data) if len(data) <= _ENCLOSED_BYTES else context.broadcast(payload)
-
-
-def _nothing(*_: Any) -> None:
-    """A worker that looks at its blocks' checksums only."""
+    return Enclosed(data) if len(data) <= _ENCLOSED_BYTES else context.broadcast(payload)
 
 
 @contextmanager
@@ -204,8 +195,10 @@ def open_blocks(
     -----
     One job: the source is read, turned into blocks, cached and summarised in the same tasks.
     """
+    use_drivers_python(df.sparkSession.sparkContext)
     room = Room(df.sparkSession, (config.k,) if ks is None else ks, config.owner)
     cached = block_rdd(df, config, room)
+    check_workers(cached.context, config.owner)
     cached.persist(StorageLevel.MEMORY_AND_DISK_DESER)
     try:
         order = FirstPassOrder(

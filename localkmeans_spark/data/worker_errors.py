@@ -1,4 +1,4 @@
-"""Errors of Python workers that the user can mend, told without the workers' stack trace."""
+"""Errors of Python workers that the user can fix, told without the workers' stack trace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 
 _OURS = re.compile(rf"\b{InvalidInputError.__name__}: (.+)")
 _MISSING = re.compile(
-    r"ModuleNotFoundError: No module named '(localkmeans_spark|scipy|threadpoolctl)"
+    r"ModuleNotFoundError: No module named "
+    r"'(localkmeans_spark|numpy|scipy|pyarrow|pandas|threadpoolctl)"
 )
 
 
