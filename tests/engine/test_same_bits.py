@@ -14,7 +14,7 @@ PROGRAM = """
 import json, sys, time
 import numpy as np
 from localkmeans_spark.cli.session import open_session
-from localkmeans_spark.config import FitConfig
+from localkmeans_spark.config import DataConfig, FitConfig
 from localkmeans_spark.fit.driver import fit
 from localkmeans_spark.data import partition
 
@@ -29,9 +29,13 @@ with open_session("bits", master=sys.argv[1], conf={"spark.ui.enabled": "false"}
     parts = [p.tolist() for p in np.array_split(x, 9)]
     rows = spark.sparkContext.parallelize(parts, 9).flatMap(lambda p: [(r,) for r in p]).map(slow)
     frame = spark.createDataFrame(rows, "features array<double>")
-    for mode in ("k-means++", "local-k-means++", "k-means||", "random"):
-        found = fit(frame, FitConfig(k=12, init_mode=mode, seed=42, local_steps=3, max_iter=12))
-        print(json.dumps([mode, found.centers.tobytes().hex(), found.record.inertia.hex()]))
+    modes = ("k-means++", "local-k-means++", "k-means||", "random")
+    runs = [(mode, frame, {"init_mode": mode}) for mode in modes]
+    runs += [("numPartitions", frame, {"data": DataConfig(num_partitions=5)})]
+    runs += [("shuffled", frame.repartition(6, "features"), {})]
+    for name, rows, changes in runs:
+        found = fit(rows, FitConfig(k=12, seed=42, local_steps=3, max_iter=12, **changes))
+        print(json.dumps([name, found.centers.tobytes().hex(), found.record.inertia.hex()]))
 """
 
 
@@ -49,7 +53,7 @@ def test_bits_do_not_depend_on_cores_or_task_order(tmp_path):
             env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         )
         for line in done.stdout.splitlines():
-            mode, *bits = json.loads(line)
-            seen.setdefault(mode, set()).add(tuple(bits))
-    assert set(seen) == {"k-means++", "local-k-means++", "k-means||", "random"}
-    assert {mode: len(bits) for mode, bits in seen.items()} == dict.fromkeys(seen, 1)
+            name, *bits = json.loads(line)
+            seen.setdefault(name, set()).add(tuple(bits))
+    assert len(seen) == 6
+    assert {name: len(bits) for name, bits in seen.items()} == dict.fromkeys(seen, 1)
