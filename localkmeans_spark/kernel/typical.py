@@ -70,5 +70,8 @@ def typical(blocks: Sequence[Block]) -> Typical:
 
 
 def _scale(sq: np.ndarray) -> float:
-    found = np.sort(sq)[[int(share * len(sq)) for share in _SHARES]]
+    sq = np.sort(sq[np.isfinite(sq)])  # rows too large for the dtype: the checks will name them
+    if not len(sq):
+        return 0.0
+    found = sq[[int(share * len(sq)) for share in _SHARES]]
     return float(np.sqrt(found[found > 0][0])) if found.any() else 0.0

@@ -6,8 +6,10 @@ Spark tie them together.
 
 import numpy as np
 import pytest
+from pyspark.ml.linalg import Vectors
 
 from benchmarks.in_process import InProcessPartitions
+from localkmeans_spark import LocalKMeans
 from localkmeans_spark.config import DataConfig, FitConfig
 from localkmeans_spark.data import summary
 from localkmeans_spark.data.ingest import origin_of
@@ -122,6 +124,16 @@ def test_what_most_rows_are_like():
     assert (found.usual < 3.0).all()
     assert typical([Block(np.ones((40, 2)), None)]).scale == 0.0
     assert typical([Block(np.ones((40, 0)), None)]).scale == 0.0
+
+
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_rows_beyond_the_dtype_are_told_in_one_line(spark, is_sparse):
+    rows = [[0.0] * 70 + [size, -size] for size in (1e101, 3e101, 7e101)]
+    if is_sparse:
+        rows = [Vectors.sparse(72, {70: row[70], 71: row[71]}) for row in rows]
+    df = spark.createDataFrame([(row,) for row in rows], ["features"])
+    with pytest.raises(InvalidInputError, match="values too large for float32"):
+        LocalKMeans(k=1).fit(df)
 
 
 def test_the_origin_leaves_far_values_out():
