@@ -26,6 +26,8 @@ FAST_SETTINGS = {
     "spark.buffer.size": "1048576",
     "spark.python.unix.domain.socket.enabled": "true" if os.name == "posix" else "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": "16777216",
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": "67108864",
 }
 
 
