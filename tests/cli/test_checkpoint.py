@@ -46,7 +46,7 @@ def test_killed_and_run_again_it_ends_with_the_same_centers(run: Any, tmp_path: 
     job.communicate(timeout=60)
     assert job.returncode == -signal.SIGKILL
     (folder,) = (tmp_path / "state").iterdir()
-    assert list(folder.glob("round-*.npz"))
+    assert list(folder.glob("round-*.state"))
     assert not (tmp_path / "out").exists()
 
     again = start(*words)
