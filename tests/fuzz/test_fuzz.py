@@ -66,7 +66,6 @@ def _estimator(table, rows, chosen):
     return LocalKMeans(featuresCol=table.names[0], **params)
 
 
-@pytest.mark.skipif(_SEED is None, reason="until k above the number of distinct rows is fixed")
 @pytest.mark.timeout(30 + 10 * _CASES)
 def test_every_table_gets_the_right_answer_or_one_line(spark):
     counts = Counter()

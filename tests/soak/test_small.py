@@ -8,7 +8,6 @@ import pytest
 from tests.soak.cluster import REPOSITORY
 
 
-@pytest.mark.skip(reason="until lost blocks keep their partition's number; run make soak")
 @pytest.mark.timeout(900)
 def test_fits_give_the_same_bits_whatever_is_killed(tmp_path):
     words = ["--faults", "30", "--cases", "8", "--most-faults", "4", "--seed", "7"]
