@@ -134,3 +134,13 @@ def test_a_fit_of_hardly_more_rows_than_clusters(spark, options):
     (told,) = found.warnings
     assert f"k={options['k']}" in told and "337 distinct rows" in told
     assert found.inertia < 1e-3
+
+
+def test_whole_numbers_near_two_to_the_sixty_are_told_apart(spark):
+    values = [(2**60 + step,) for step in (0, 1, 1000, 1001)]  # two numbers as doubles
+    frame = spark.createDataFrame(values, "a long")
+    for dtype in ("float32", "float64"):
+        data = DataConfig(features_cols=("a",), dtype=dtype)
+        result = fit(frame, FitConfig(k=2, seed=1, data=data))
+        assert sorted(result.centers[:, 0]) == [2.0**60, 2.0**60 + 1024]
+        assert result.record.inertia == 0.0 and not result.record.warnings
