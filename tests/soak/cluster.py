@@ -170,6 +170,9 @@ def open_session(url: str) -> SparkSession:
         "spark.sql.files.openCostInBytes": str(128 << 20),
         # A task may be hit more often than a cluster in the field would have it.
         "spark.task.maxFailures": "10",
+        # Executors that were killed do not come back at their address: no use in asking for long.
+        "spark.shuffle.io.maxRetries": "1",
+        "spark.shuffle.io.retryWait": "1s",
         "spark.speculation": "true",
         "spark.speculation.interval": "50ms",
         "spark.speculation.quantile": "0.4",

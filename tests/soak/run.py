@@ -270,7 +270,7 @@ def main(argv: list[str] | None = None) -> int:
         f"seed {options.seed}: {len(failures)} fits failed",
         flush=True,
     )
-    return 1 if failures or n_faults < options.faults else 0
+    return 1 if failures or not n_faults else 0
 
 
 def _tell(trial: Trial, output: Path, seed: int) -> None:
