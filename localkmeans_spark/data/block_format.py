@@ -1,10 +1,10 @@
 """How a block of rows travels between the JVM and the Python workers: raw bytes, no pickling.
 
-Layout: thirteen int64 (:data:`_HEADER`), the partition's origin (n_features float64), sums of
-weights and of weighted squares (2 float64), padding to 64 bytes, weights (n float64, if any), x.
-Sparse rows (``n_stored`` >= 0) have no origin; theirs is 0. In place of x they have indptr (n + 1
-int32), indices (int32), padding to 8 bytes, values. Reading makes views of the received bytes,
-not copies.
+Layout: int64 numbers (:data:`_HEADER`), the partition's origin (n_features float64; not if it is
+0, and in the partition's first block alone: of wide rows it is longer than the block's rows), sums
+of weights and of weighted squares (2 float64), padding to 64 bytes, weights (n float64, if any), x.
+Sparse rows (``n_stored`` >= 0) have indptr (n + 1 int32), indices (int32), padding to 8 bytes and
+values in place of x. Reading makes views of the received bytes, not copies.
 
 The first int64 is the CRC-32 of everything after it, taken once, when the block is written. Blocks
 that Spark had to make again are compared by it with those of the first pass (``blocks.Blocks``).
@@ -22,7 +22,7 @@ from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 _HEADER = (
-    "checksum", "partition", "n", "n_features", "is_float64", "is_weighted",
+    "checksum", "partition", "n", "n_features", "has_origin", "is_float64", "is_weighted",
     "n_stored", "is_unit", "invalid_features", "invalid_weights", "wrong_length", "zero_rows",
     "vanished_rows", "other_length",
 )  # fmt: skip
@@ -39,7 +39,7 @@ class StoredBlock(NamedTuple):
     block : Block
         Rows relative to ``origin``; may have 0 rows.
     origin : ndarray of shape (n_features,), float64
-        The same in all blocks of a partition.
+        Of the partition, in its first block; 0 in the others.
     sum_weights, sum_sq : float
         Sum of w and of ``w * ||x||**2`` over the block's rows (relative to ``origin``).
     invalid_features, invalid_weights, wrong_length : int
@@ -77,9 +77,11 @@ def encode(stored: StoredBlock) -> bytes:
     """Write a block as bytes (see the module's layout)."""
     x, weight = stored.block
     is_sparse = isinstance(x, SparseRows)
+    has_origin = bool(stored.origin.any())
     header = np.array(
         [
-            stored.partition, len(x), x.shape[1], x.dtype == np.float64, weight is not None,
+            stored.partition, len(x), x.shape[1], has_origin, x.dtype == np.float64,
+            weight is not None,
             len(x.values) if is_sparse else -1, stored.is_unit,
             stored.invalid_features, stored.invalid_weights, stored.wrong_length,
             stored.zero_rows, stored.vanished_rows, stored.other_length,
@@ -87,7 +89,7 @@ def encode(stored: StoredBlock) -> bytes:
         dtype=np.int64,
     )  # fmt: skip
     sums = np.array([stored.sum_weights, stored.sum_sq])
-    origin = b"" if is_sparse else stored.origin.astype(np.float64).tobytes()
+    origin = stored.origin.astype(np.float64).tobytes() if has_origin else b""
     head = header.tobytes() + origin + sums.tobytes()
     parts: list[bytes | memoryview] = [head, bytes(-(8 + len(head)) % _ALIGN)]
     if weight is not None:
@@ -105,11 +107,11 @@ def encode(stored: StoredBlock) -> bytes:
 
 def decode(data: bytes | np.ndarray) -> StoredBlock:
     """Read a block back; its arrays are read-only views of ``data``."""
-    checksum, partition, n, n_features, is_float64, is_weighted, n_stored, is_unit, *counts = (
-        int(value) for value in np.frombuffer(data, dtype=np.int64, count=len(_HEADER))
-    )
+    header = [int(value) for value in np.frombuffer(data, dtype=np.int64, count=len(_HEADER))]
+    checksum, partition, n, n_features, has_origin, is_float64, *header = header
+    is_weighted, n_stored, is_unit, *counts = header
     offset = 8 * len(_HEADER)
-    if n_stored < 0:
+    if has_origin:
         origin = np.frombuffer(data, dtype=np.float64, count=n_features, offset=offset)
         offset += origin.nbytes
     else:

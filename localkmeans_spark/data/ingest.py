@@ -95,6 +95,7 @@ class _BlockBuilder:
         self._plan = plan
         self._n_features = plan.n_features
         self._origin: np.ndarray | None = None
+        self._is_first = True
         self._keeps_sparse: bool | None = None
         # The first dense rows, until there are enough of them to place the origin.
         self._held: list[tuple[np.ndarray, np.ndarray | None]] = []
@@ -200,7 +201,8 @@ class _BlockBuilder:
 
     def _flush(self) -> bytes:
         n_features = self._n_features or 0
-        origin = np.zeros(n_features) if self._origin is None else self._origin
+        is_first, self._is_first = self._is_first, False
+        origin = self._origin if is_first and self._origin is not None else np.zeros(n_features)
         if self._pending:
             x = concatenate(self._rows)
         else:

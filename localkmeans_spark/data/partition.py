@@ -45,7 +45,7 @@ class Partition:
     @property
     def origin(self) -> np.ndarray:
         """Frame of the rows, shape (n_features,)."""
-        return self.stored[-1].origin
+        return self.stored[0].origin
 
     @property
     def is_unit(self) -> bool:
