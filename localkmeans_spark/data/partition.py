@@ -250,7 +250,7 @@ class Frame(NamedTuple):
 
     def sq_rounding(self, centers: np.ndarray, partition: Partition) -> np.ndarray:
         """Return how far rows may lie, squared, from the centers that they became; shape (k,)."""
-        # The way there and back adds and subtracts this one difference, however far both lie from 0.
+        # The way there and back adds and subtracts this one difference, however large both are.
         size = np.abs(centers) + np.abs(self.mean - partition.origin)
         size *= 2.0 * np.finfo(np.float64).eps
         return np.einsum("kd,kd->k", size, size)
