@@ -13,7 +13,7 @@ from localkmeans_spark.fit.requests import Assignment
 from localkmeans_spark.kernel.differences import sq_distances_between
 
 # A fit warns when rounding of the rows is more than a tenth of their squared distances.
-_LOST_SHARE, _COPIES = 10.0, 1e-2
+_LOST_SHARE, _COPIES = 10.0, 1e-3
 # Or when sums and centers are so rough that they may cost this share of the inertia, or of the
 # other share of what most rows are apart, squared.
 _LOST_COST, _TINY = 1e-3, 1e-9
