@@ -216,6 +216,8 @@ def _missing_numbers(value: Any) -> str | None:
             cells = table.reshape(-1)
             places = np.repeat(np.arange(len(table)), table[0].size)
         bad = np.asarray(pd.isna(cells))
+        if cells.dtype.kind == "c":
+            return None
         bad[~bad] = np.isinf(cells[~bad].astype(np.float64))
     except (TypeError, ValueError, OverflowError, IndexError):
         return None

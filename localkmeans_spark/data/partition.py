@@ -175,9 +175,8 @@ def describe(partition: Partition, seeds: Sequence[int]) -> Statistics:
             sums += of_block[0]
             np.maximum(largest, of_block[1], out=largest)
             continue
-        wide = x.astype(np.float64, copy=False)
-        sums += wide.sum(axis=0) if weight is None else weight @ wide
-        np.maximum(largest, np.maximum(wide.max(axis=0), -wide.min(axis=0)), out=largest)
+        sums += x.sum(axis=0, dtype=np.float64) if weight is None else weight @ x
+        np.maximum(largest, np.maximum(x.max(axis=0), -x.min(axis=0)), out=largest)
     first_rows = {}
     like = Typical(np.zeros(n_features), np.zeros(n_features), 0.0)
     if blocks:
