@@ -6,9 +6,9 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pyspark.sql import SparkSession
 
 from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.spark_private import mllib_kmeans
 
 if TYPE_CHECKING:
     from pyspark.ml.clustering import KMeansModel
@@ -32,20 +32,7 @@ def to_mllib(
     -----
     Uses the JVM's own constructors, so nothing is written to disk; needs a classic session.
     """
-    from pyspark.ml.clustering import KMeansModel
-    from pyspark.mllib.common import _py2java
-    from pyspark.mllib.linalg import Vectors
-
-    context: Any = SparkSession.active().sparkContext
-    jvm: Any = context._jvm
-    clustering = jvm.org.apache.spark
-    vectors = context._gateway.new_array(clustering.mllib.linalg.Vector, len(centers))
-    for i, row in enumerate(centers):
-        vectors[i] = _py2java(context, Vectors.dense(row))
-    old_model = clustering.mllib.clustering.KMeansModel(vectors, measure)
-    uid = KMeansModel._randomUID()
-    model: KMeansModel = KMeansModel(clustering.ml.clustering.KMeansModel(uid, old_model))
-    model._resetUid(uid)
+    model: KMeansModel = mllib_kmeans(centers, measure)
     model._set(k=len(centers), distanceMeasure=measure, **columns)
     return model
 

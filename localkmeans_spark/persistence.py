@@ -15,8 +15,6 @@ import time
 from typing import Any
 
 import numpy as np
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.ml.param import Params
 from pyspark.ml.util import MLReader, MLWriter
 from pyspark.sql import SparkSession
@@ -30,8 +28,8 @@ from localkmeans_spark.saved_files import (
     PACKAGE,
     SavedFiles,
     checked_path,
-    spark_cause,
 )
+from localkmeans_spark.spark_private import HadoopPath
 
 
 class _Writer(MLWriter):
@@ -142,12 +140,10 @@ class EstimatorReader(MLReader):
 
 def _exists(session: SparkSession, path: str, owner: str) -> bool:
     """Whether something is at the path; raise if its file system cannot tell."""
-    context: Any = session.sparkContext
     try:
-        place = context._jvm.org.apache.hadoop.fs.Path(path)
-        return place.getFileSystem(context._jsc.hadoopConfiguration()).exists(place)
-    except (PySparkException, Py4JError) as error:
-        rule, found = "on a file system that Spark can reach", Fact(spark_cause(error))
+        return HadoopPath(session, path).exists()
+    except OSError as error:
+        rule, found = "on a file system that Spark can reach", Fact(str(error))
     raise invalid(owner, f"path '{path}'", rule, found, "Check the path.")
 
 

@@ -12,7 +12,6 @@ import os
 import secrets
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from localkmeans_spark._version import __version__
@@ -68,7 +67,7 @@ class Output:
         self._aside = aside
         try:
             aside.create()
-        except (OSError, Py4JError) as error:
+        except OSError as error:
             reason = getattr(error, "strerror", None) or str(error).split("\n")[0]
             rule = "in a directory that can be written to"
             raise self._refused(rule, f"Choose another place: {reason}.") from None

@@ -7,9 +7,10 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
+
+from localkmeans_spark.spark_private import HadoopPath
 
 _MOST_BRACES = 8
 
@@ -78,71 +79,23 @@ class LocalPlace:
         return [os.path.realpath(found) for found in local_matches(local_path(path) or Path(path))]
 
 
-class HadoopPlace:
-    """A path on HDFS, S3, ... through the Hadoop file system of a running session's JVM.
+class HadoopPlace(HadoopPath):
+    """A path on HDFS, S3, ...; its methods do what those of :class:`LocalPlace` do."""
 
-    Its methods do what those of :class:`LocalPlace` do.
-    """
-
-    def __init__(self, file_system: Any, path: Any, jvm: Any) -> None:
-        self._fs, self._path, self._jvm = file_system, path, jvm
-        self.uri = str(path.toString())
-        self.real = _without_user(self.uri)
-
-    def exists(self) -> bool:
-        return bool(self._fs.exists(self._path))
-
-    def is_directory(self) -> bool:
-        return self.exists() and bool(self._fs.getFileStatus(self._path).isDirectory())
+    @property
+    def real(self) -> str:
+        return _without_user(self.uri)
 
     def entries(self) -> set[str]:
         found: set[str] = set()
-        for status in self._fs.listStatus(self._path):
-            name = str(status.getPath().getName())
+        for name in self.names():
             found.add(name)
-            if status.isDirectory():
-                found.update(f"{name}/{below}" for below in self.child(name).entries())
+            if (child := self.child(name)).is_directory():
+                found.update(f"{name}/{below}" for below in child.entries())
         return found
 
-    def read(self) -> bytes:
-        if not self.exists() or self.is_directory():
-            return b""
-        stream = self._fs.open(self._path)
-        try:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-        finally:
-            stream.close()
-
-    def write(self, data: bytes) -> None:
-        stream = self._fs.create(self._path)
-        stream.write(bytearray(data))
-        stream.close()
-
-    def create(self) -> None:
-        self._fs.mkdirs(self._path)
-
-    def rename(self, target: HadoopPlace) -> None:
-        # Hadoop reports most failures by returning False.
-        if target.exists() or not self._fs.rename(self._path, target._path):
-            raise OSError(f"{self.uri} cannot be renamed to {target.uri}")
-
-    def remove(self) -> None:
-        self._fs.delete(self._path, True)
-
-    def beside(self, name: str) -> HadoopPlace:
-        return self._at(self._path.getParent(), name)
-
-    def child(self, name: str) -> HadoopPlace:
-        return self._at(self._path, name)
-
     def matches(self, path: str) -> list[str]:
-        raw = self._jvm.org.apache.hadoop.fs.Path(path)
-        found = raw.getFileSystem(self._fs.getConf()).globStatus(raw) or []
-        return [_without_user(str(status.getPath().toString())) for status in found]
-
-    def _at(self, folder: Any, name: str) -> HadoopPlace:
-        path = self._jvm.org.apache.hadoop.fs.Path(folder, name)
-        return HadoopPlace(self._fs, path, self._jvm)
+        return [_without_user(found) for found in super().matches(path)]
 
 
 Place = LocalPlace | HadoopPlace
@@ -168,14 +121,10 @@ def find_place(spark: SparkSession, path: str) -> Place:
     sure = local_path(path)
     if sure is not None:
         return LocalPlace(sure)
-    context = spark.sparkContext
-    jvm: Any = context._jvm
-    raw = jvm.org.apache.hadoop.fs.Path(path)
-    file_system = raw.getFileSystem(context._jsc.hadoopConfiguration())
-    full = file_system.makeQualified(raw)
-    if full.toUri().getScheme() == "file":
-        return LocalPlace(str(full.toUri().getPath()))
-    return HadoopPlace(file_system, full, jvm)
+    place = HadoopPlace(spark, path)
+    if place.uri.startswith("file:"):
+        return LocalPlace("/" + place.uri.removeprefix("file:").lstrip("/"))
+    return place
 
 
 def local_matches(path: Path) -> list[Path]:

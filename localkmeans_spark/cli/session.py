@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -19,6 +19,7 @@ from localkmeans_spark.cli.failures import debug_wanted
 from localkmeans_spark.cli.java import ensure_java
 from localkmeans_spark.cli.package_zip import PACKAGE, build_zip
 from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.spark_private import submitted_conf
 
 # The fast path between the JVM and the Python workers; conf/spark-defaults.conf says the same.
 # PySpark before 4.1 has no unix-domain sockets and takes no notice.
@@ -115,8 +116,7 @@ def _launch(app_name: str, settings: dict[str, str], quiet: bool) -> SparkSessio
 
 def _join(app_name: str, settings: dict[str, str], master: str | None, quiet: bool) -> SparkSession:
     """Open a session in the JVM of spark-submit, adding what nobody has set."""
-    SparkContext._ensure_initialized()  # only then SparkConf knows what spark-submit was told
-    conf = SparkConf()
+    conf = submitted_conf()
     submitted_to = conf.get("spark.master") or ""
     if quiet:
         # Spark's own level buries the command's lines under hundreds of its own. What a failed

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import RDD
-from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from localkmeans_spark.config import FitConfig
-from localkmeans_spark.data.arrow_batches import in_small_batches
+from localkmeans_spark.data.arrow_batches import small_batches
 from localkmeans_spark.data.columns import ingest_columns
 from localkmeans_spark.data.ingest import BLOCK_SCHEMA, IngestPlan, encode_partition
 from localkmeans_spark.data.limits import Room
+from localkmeans_spark.spark_private import binary_rdd, plan_text, with_settings
 
 
 def block_rdd(df: DataFrame, config: FitConfig, room: Room) -> RDD:
@@ -71,16 +69,9 @@ def _plan_nodes(rows: DataFrame) -> list[str] | None:
     """Return the names of the steps by which Spark would make the rows, from the last on.
 
     Those of cached tables that the rows come from are among them. None if Spark does not say.
-
-    Notes
-    -----
-    A private call of PySpark (``_jdf``); seen to work with 3.5 to 4.3.
     """
-    try:
-        text = str(rows._jdf.queryExecution().executedPlan().toString())
-    except (AttributeError, TypeError, Py4JError):
-        return None
-    return None if "Truncated plan of" in text else _NODE.findall(text)
+    text = plan_text(rows)
+    return None if text is None else _NODE.findall(text)
 
 
 def _is_shuffle(node: str) -> bool:
@@ -100,9 +91,5 @@ def _has_shuffle(rdd: RDD) -> bool:
 
 def _blocks_of(rows: DataFrame, plan: IngestPlan) -> RDD:
     blocks = _numbered(rows).mapInArrow(partial(encode_partition, plan=plan), BLOCK_SCHEMA)
-    # Straight from the JVM's byte arrays: a Python RDD of rows would pickle each block twice.
-    context = rows.sparkSession.sparkContext
-    jvm: Any = context._jvm
-    small = in_small_batches(blocks, plan.kind, plan.n_features)
-    typed = getattr(small, "as")(jvm.org.apache.spark.sql.Encoders.BINARY())
-    return RDD(typed.javaRDD(), context, NoOpSerializer())
+    settings = small_batches(rows.sparkSession.conf, plan.kind, plan.n_features)
+    return binary_rdd(with_settings(blocks, settings))

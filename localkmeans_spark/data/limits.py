@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
+from localkmeans_spark.spark_private import DRIVER_MEMORY, memory_limits
 
 # A task holds the broadcast centers and some seven arrays as large (its own frame, moved centers,
 # sums, what it sends); the driver's JVM holds several tasks' sums at once.
@@ -15,7 +15,6 @@ _SHARE = 8
 # What all partitions send in the first pass is in the driver's JVM up to twice, and beside it room
 # is needed to work.
 _FIRST_PASS_SHARE = 4
-_HEAP = "spark.driver.memory"
 
 
 class Room:
@@ -36,9 +35,9 @@ class Room:
     """
 
     def __init__(self, session: SparkSession, ks: Sequence[int], owner: str) -> None:
-        limits = _limits(session.sparkContext)
+        limits = memory_limits(session.sparkContext)
         self._setting = min(limits, key=lambda name: limits[name])
-        self._limit, self._heap = limits[self._setting], limits[_HEAP]
+        self._limit, self._heap = limits[self._setting], limits[DRIVER_MEMORY]
         self._ks, self._owner = ks, owner
 
     @property
@@ -75,7 +74,7 @@ class Room:
             raise self._too_large(
                 f"the size of {len(self._ks)} sets of centers (nInit times parameter maps), "
                 f"{total:,} centers of {count_of(n_features, 'feature')},",
-                8 * total * n_features, 1, _HEAP, self._heap, "fit fewer of them at a time",
+                8 * total * n_features, 1, DRIVER_MEMORY, self._heap, "fit fewer of them at a time",
             )  # fmt: skip
 
     def too_many_partitions(
@@ -100,20 +99,6 @@ class Room:
             Fact(_megabytes(needed)),
             f"Raise {setting} above {_megabytes(needed * share)}, or {fix}.",
         )
-
-
-def _limits(context: Any) -> dict[str, int]:
-    """Return the settings that count, in bytes."""
-    jvm, conf = context._jvm, context._jsc.sc().conf()
-    limits = {_HEAP: int(jvm.java.lang.Runtime.getRuntime().maxMemory())}
-    result_size = int(conf.getSizeAsBytes("spark.driver.maxResultSize", "1g"))
-    if result_size > 0:  # 0 means no limit
-        limits["spark.driver.maxResultSize"] = result_size
-    if conf.contains("spark.executor.pyspark.memory"):
-        # Without a unit it is in MiB.
-        worker = int(conf.getSizeAsMb("spark.executor.pyspark.memory")) << 20
-        limits["spark.executor.pyspark.memory"] = worker
-    return limits
 
 
 def _megabytes(size: int) -> str:

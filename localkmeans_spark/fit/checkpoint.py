@@ -25,9 +25,9 @@ from localkmeans_spark._version import __version__
 from localkmeans_spark.config import FitConfig
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.errors import invalid
-from localkmeans_spark.fit.hadoop_folder import HadoopFolder
 from localkmeans_spark.fit.run import Fit
 from localkmeans_spark.fit.state_file import check_fit, most_bytes, pack, unpack
+from localkmeans_spark.spark_private import HadoopPath
 
 logger = logging.getLogger("localkmeans_spark")
 
@@ -47,7 +47,7 @@ def open_checkpoint(session: SparkSession, config: FitConfig) -> Checkpoint:
     if config.checkpoint_dir is None:
         return Checkpoint(None, config.owner)
     try:
-        folder = HadoopFolder(session, config.checkpoint_dir)
+        folder = HadoopPath(session, config.checkpoint_dir)
         folder.create()
     except OSError as error:
         raise invalid(
@@ -62,15 +62,15 @@ class Checkpoint:
 
     Parameters
     ----------
-    parent : HadoopFolder or None
+    parent : HadoopPath or None
         The user's ``checkpointDir``; None to keep nothing.
     owner : str
     """
 
-    def __init__(self, parent: HadoopFolder | None, owner: str) -> None:
+    def __init__(self, parent: HadoopPath | None, owner: str) -> None:
         self._parent, self._owner = parent, owner
         self._fingerprint: dict[str, Any] = {}
-        self._folder: HadoopFolder | None = None
+        self._folder: HadoopPath | None = None
         self._newest = ""
 
     def resume(self, fits: list[Fit], data: DataSummary) -> None:
@@ -85,12 +85,12 @@ class Checkpoint:
                 fits[:] = self._read(name, most, fits, data)
             except Exception as error:  # whatever is in the file, it does not end a fit
                 message = "%s: the checkpoint %s/%s cannot be used and is set aside: %s"
-                logger.warning(message, self._owner, self._folder.path, name, _one_line(error))
+                logger.warning(message, self._owner, self._folder, name, _one_line(error))
                 continue
             self._newest = name
             message = "%s: resumed after round %d from the checkpoint in %s"
             number = max(item.resumed_round for item in fits)
-            logger.info(message, self._owner, number, self._folder.path)
+            logger.info(message, self._owner, number, self._folder)
             return
         self._tell_of_others(self._parent, self._folder)
 
@@ -103,7 +103,7 @@ class Checkpoint:
             Of any kind, if the file is damaged.
         """
         assert self._folder is not None
-        header, arrays = unpack(self._folder.read(name, most))
+        header, arrays = unpack(self._folder.child(name).read(most))
         if header["fingerprint"] != self._fingerprint:
             raise ValueError("of another fit")
         found = []
@@ -131,12 +131,12 @@ class Checkpoint:
         name = f"round-{max(item.n_rounds for item in fits):06d}.state"
         try:
             self._folder.create()
-            self._folder.write(name, pack(header, arrays))
+            self._folder.child(name).write(pack(header, arrays))
             for other in _rounds(self._folder):
                 if other not in (name, self._newest):
-                    self._folder.remove(other)
+                    self._folder.child(other).remove()
         except OSError as error:  # no reason to throw the fit away
-            text = f"{self._owner}: no more checkpoints in {self._folder.path}: {error}"
+            text = f"{self._owner}: no more checkpoints in {self._folder}: {error}"
             self._folder = None
             for item in fits:
                 item.warnings.append(text)
@@ -150,24 +150,24 @@ class Checkpoint:
             self._folder.remove()
         except OSError as error:
             message = "%s: the checkpoint in %s could not be removed: %s"
-            logger.warning(message, self._owner, self._folder.path, error)
+            logger.warning(message, self._owner, self._folder, error)
 
-    def _tell_of_others(self, parent: HadoopFolder, own: HadoopFolder) -> None:
+    def _tell_of_others(self, parent: HadoopPath, own: HadoopPath) -> None:
         """Say in one line that a checkpoint lies here that is not this fit's."""
         for name in parent.names():
             folder = parent.child(name)
-            if not name.startswith(_PREFIX) or folder.path == own.path:
+            if not name.startswith(_PREFIX) or str(folder) == str(own):
                 continue
             names = _rounds(folder)
             if not names:
                 continue
             try:
-                theirs = unpack(folder.read(names[-1], _MOST_OF_OTHERS))[0]["fingerprint"]
+                theirs = unpack(folder.child(names[-1]).read(_MOST_OF_OTHERS))[0]["fingerprint"]
                 reasons = "; ".join(differences(theirs, self._fingerprint))
             except Exception as error:  # whatever is in the file, it does not end a fit
                 reasons = _one_line(error)
             message = "%s: the checkpoint in %s is of another fit and is not used (%s)"
-            logger.warning(message, self._owner, folder.path, reasons)
+            logger.warning(message, self._owner, folder, reasons)
             return
 
 
@@ -175,7 +175,7 @@ class Checkpoint:
 _MOST_OF_OTHERS = 256 << 20
 
 
-def _rounds(folder: HadoopFolder) -> list[str]:
+def _rounds(folder: HadoopPath) -> list[str]:
     """Return the names of a folder's files, the last round's last."""
     found = [name for name in folder.names() if _ROUND.fullmatch(name)]
     return sorted(found, key=lambda name: (len(name), name))

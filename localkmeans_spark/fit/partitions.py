@@ -14,6 +14,7 @@ from localkmeans_spark.data.blocks import Blocks, open_blocks
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit.requests import Request, together
 from localkmeans_spark.fit.run import JobCost
+from localkmeans_spark.spark_private import count_executors
 
 # Memory that the summaries of one job may take on an executor; more requests make more jobs.
 _JOB_BYTES = 256 << 20
@@ -47,9 +48,7 @@ class RddPartitions:
         self.data = blocks.data
         self._blocks = blocks
         self._job_bytes = min(_JOB_BYTES, blocks.max_job_bytes)
-        status = blocks.tasks.context._jsc.sc().getExecutorMemoryStatus()
-        # The driver is in the list too; in local mode it is the only one.
-        self._n_executors = max(1, status.size() - 1)
+        self._n_executors = count_executors(blocks.tasks.context)
 
     def run(self, requests: Sequence[Request]) -> list[tuple[Any, JobCost]]:
         """Do requests on every partition, in as few jobs as fit; return answers in their order."""

@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from localkmeans_spark import LocalKMeans
-from localkmeans_spark.data.arrow_batches import in_small_batches
+from localkmeans_spark.data.arrow_batches import small_batches
+from localkmeans_spark.spark_private import plan_text, with_settings
 
 
 def _sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -21,8 +22,8 @@ def _sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def sizes_of(df: DataFrame, kind: str, n_features: int | None) -> list[tuple[int, int]]:
     """Rows and bytes of the batches in which Python gets a DataFrame."""
     found = df.mapInArrow(_sizes, "rows long, bytes long")
-    jdf = in_small_batches(found, kind, n_features)
-    return [(row.rows, row.bytes) for row in DataFrame(jdf, df.sparkSession).collect()]
+    found = with_settings(found, small_batches(df.sparkSession.conf, kind, n_features))
+    return [(row.rows, row.bytes) for row in found.collect()]
 
 
 @pytest.mark.parametrize("width", [3, 2_000, 200_000])
@@ -63,8 +64,8 @@ def test_no_setting_changes_and_the_cache_is_used(spark: SparkSession) -> None:
         first = LocalKMeans(k=3, seed=1).fit(df)
         # Rows of F.rand() that are not taken from the cache would be the same, but read anew.
         plan = df.mapInArrow(_sizes, "rows long, bytes long")
-        jdf = in_small_batches(plan, "array", None)
-        assert "InMemoryTableScan" in jdf.queryExecution().executedPlan().toString()
+        plan = with_settings(plan, small_batches(spark.conf, "array", None))
+        assert "InMemoryTableScan" in (plan_text(plan) or "")
         assert first.summary.record.n_points == 100
     finally:
         df.unpersist(blocking=True)

@@ -162,12 +162,12 @@ def test_a_place_that_cannot_be_written_to_is_an_error_before_any_job(spark, tmp
 
 
 def test_a_disk_that_fails_later_does_not_end_the_fit(frame, tmp_path, monkeypatch):
-    from localkmeans_spark.fit.hadoop_folder import HadoopFolder
+    from localkmeans_spark.spark_private import HadoopPath
 
-    def full(self, name, data):
+    def full(self, data):
         raise OSError("no space left")
 
-    monkeypatch.setattr(HadoopFolder, "write", full)
+    monkeypatch.setattr(HadoopPath, "write", full)
     result = fit(frame, config_of(tmp_path))
     (warning,) = result.record.warnings
     assert "no more checkpoints" in warning and "no space left" in warning
