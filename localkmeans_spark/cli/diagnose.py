@@ -31,10 +31,6 @@ _INF = float("inf")
 
 def run(options: Options) -> None:
     """Count, and print what the counts mean."""
-    if (options.model is None) == (options.label_col is None):
-        found = Fact("both" if options.model else "neither")
-        rule = "given by either --label-col or --model"
-        raise invalid(OWNER, "the clusters", rule, found, "Give one of them.")
     if options.model is not None:
         check_model(OWNER, options.model)
     source = find_source(OWNER, options)

@@ -247,20 +247,21 @@ def application() -> click.Group:
     ]  # fmt: skip
     group = click.Group(name="localkmeans", help="K-means on Apache Spark; see COMMAND --help.")
     group = click.version_option(__version__, message="%(version)s")(group)
-    group.add_command(_command("fit", FIT_HELP, fit, ("input", "k", "output"), FIT_EPILOG))
-    words = ("model", "input", "output")
+    group.add_command(_command("fit", FIT_HELP, fit, "input k output", FIT_EPILOG))
+    words = "model input output"
     group.add_command(_command("predict", PREDICT_HELP, predict, words, PREDICT_EPILOG))
-    group.add_command(_command("diagnose", DIAGNOSE_HELP, diagnose, ("input",)))
+    group.add_command(_command("diagnose", DIAGNOSE_HELP, diagnose, "input label_col|model"))
     return group
 
 
 def _command(
-    name: str, text: str, flags: list[click.Option], required: tuple[str, ...], epilog: str = ""
+    name: str, text: str, flags: list[click.Option], required: str, epilog: str = ""
 ) -> click.Command:
     @click.pass_context
     def run(context: click.Context, **values: Any) -> None:
-        module = import_module(f"localkmeans_spark.cli.{name}")
-        module.run(options_of(context, required))
+        options = options_of(context, required)
+        # Only now, as it takes seconds: pyspark and pandas, which a wrong flag can do without.
+        import_module(f"localkmeans_spark.cli.{name}").run(options)
 
     settings = {"max_content_width": 100}
     return click.Command(
@@ -268,8 +269,15 @@ def _command(
     )
 
 
-def options_of(context: click.Context, required: Iterable[str]) -> Options:
-    """Return what was given, and complain of what is missing or given twice."""
+def options_of(context: click.Context, required: str) -> Options:
+    """Return what was given, and complain of what is missing or given twice.
+
+    Parameters
+    ----------
+    context : click.Context
+    required : str
+        Names of the flags that must be given, separated by spaces; of ``a|b`` one and no more.
+    """
     values, source = dict(context.params), context.get_parameter_source
     # Two ways to name the features: a flag replaces the file's whole choice.
     both = ("features_col", "feature_cols")
@@ -277,7 +285,14 @@ def options_of(context: click.Context, required: Iterable[str]) -> Options:
     values.update({name: None for name in both if typed and name not in typed})
     if all(values[name] for name in both):
         raise click.UsageError("--features-col and --feature-cols exclude each other")
-    missing = [f"--{name}" for name in required if values[name] is None]
+    missing = []
+    for names in (word.split("|") for word in required.split()):
+        n_given = sum(values[name] is not None for name in names)
+        shown = [f"--{name.replace('_', '-')}" for name in names]
+        if n_given > 1:
+            raise click.UsageError(f"{' and '.join(shown)} exclude each other")
+        if not n_given:
+            missing.append(f"either {' or '.join(shown)}" if len(shown) > 1 else shown[0])
     if missing:
         raise click.UsageError(f"{' and '.join(missing)} must be given")
     values["feature_cols"] = values["feature_cols"] or ()

@@ -31,7 +31,7 @@ NO_FLAGS = {
 
 def parse(words: list[str], command: str = "fit") -> Options:
     found = application().commands[command]
-    return options_of(found.make_context(command, list(words)), ("input",))
+    return options_of(found.make_context(command, list(words)), "input")
 
 
 def config(tmp_path: Path, text: str) -> list[str]:
@@ -143,3 +143,15 @@ def test_words_of_the_library_become_flags() -> None:
     text = "parameter 'k' or 'x' (featuresCol): set handleInvalid='skip', dtype='float64'; k"
     told = "--k or 'x' (--features-col): set --handle-invalid='skip', --dtype='float64'; k"
     assert in_words_of_flags(text) == told
+
+
+@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["fit"], ["diagnose", "--xyzzy"]])
+def test_usage_is_told_before_anything_slow_is_imported(words: list[str]) -> None:
+    code = f"""if True:
+        import atexit, sys
+        slow = ("pyspark", "pandas", "scipy", "pyarrow")
+        atexit.register(lambda: print([name for name in slow if name in sys.modules]))
+        from localkmeans_spark.cli.main import main
+        main({words})"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.stdout.splitlines()[-1] == "[]", told

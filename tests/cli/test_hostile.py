@@ -90,9 +90,13 @@ def slips() -> dict[str, tuple[str, str]]:
         "a deep model": (f"{predict} --model {{0}}/deep{out}", "saved LocalKMeansModel"),
         "another column": (f"{predict} --model {{0}}/model --feature-cols y{out}", "name, x"),
         "diagnose with both": (
-            "diagnose --input {0}/t.csv --model {0}/model --label-col x", "either --label-col or",
+            "diagnose --input {0}/t.csv --model {0}/model --label-col x",
+            "--label-col and --model exclude each other. See --help.",
         ),
-        "diagnose with neither": ("diagnose --input {0}/t.csv", "either --label-col or --model"),
+        "diagnose with neither": (
+            "diagnose --input {0}/t.csv", "error: either --label-col or --model must be given.",
+        ),
+        "diagnose with nothing": ("diagnose", "--input and either --label-col or --model must"),
     }  # fmt: skip
 
 
