@@ -87,7 +87,7 @@ class LocalKMeansSummary:
 
     @property
     def reverts(self) -> int:
-        """Rounds that made the cost worse and were taken back."""
+        """Rounds that were taken back: the cost had risen, or the partitions disagreed."""
         return self.record.reverts
 
     @property

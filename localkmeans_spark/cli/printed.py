@@ -19,7 +19,7 @@ def round_note(record: FitRecord, place: int) -> str:
     """Say in a few words what was special about a round; empty for most."""
     row = record.rounds[place]
     if row.reverted:
-        return "taken back: cost had risen"
+        return row.note.replace("went back", "taken back", 1) or "taken back"
     notes = []
     if place > 0 and row.local_steps != record.rounds[place - 1].local_steps:
         notes.append(f"L is now {row.local_steps}")

@@ -104,7 +104,6 @@ def _context(data: ReportData) -> dict[str, Any]:
         "cosine": is_cosine,
         "power": 1.0 if is_cosine else 0.5,
         "n_sample": len(data.sample),
-        "n_worse": _n_worse(record),
         "rounds": [(row, round_note(record, place)) for place, row in enumerate(record.rounds)],
         "rounds_picture": rounds_picture(record) if record.rounds else "",
         "sizes_picture": sizes_picture(record.cluster_sizes),
@@ -115,16 +114,6 @@ def _context(data: ReportData) -> dict[str, Any]:
         "centers": data.centers,
         "labels": _labels(data.confusion),
     }
-
-
-def _n_worse(record: FitRecord) -> int:
-    """Count the rounds taken back whose cost, in the digits shown, was above an earlier one."""
-    best, count = float("inf"), 0
-    for row in record.rounds:
-        shown = float(f"{row.inertia:.8g}")
-        count += row.reverted and shown > best
-        best = min(best, shown)
-    return count
 
 
 def _telling_features(data: ReportData) -> list[tuple[int, str]]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from localkmeans_spark.cli.pictures import Labels, cluster_colors, principal_plane
+from localkmeans_spark.cli.printed import rounds_table
 from localkmeans_spark.cli.report import ReportData, render
 from localkmeans_spark.metrics import Confusion
 from localkmeans_spark.summary import FitRecord, RoundRecord
@@ -100,7 +101,10 @@ def test_the_page_says_what_happened() -> None:
         rounds=[
             round_record(1),
             round_record(2),
-            round_record(3, inertia=70.0, reverted=True, center_shift=0.0),
+            round_record(
+                3, inertia=70.0, reverted=True, center_shift=0.0,
+                note="went back: the partitions' centers disagree",
+            ),
             round_record(4, local_steps=2),
         ],
     )  # fmt: skip
@@ -110,10 +114,10 @@ def test_the_page_says_what_happened() -> None:
     for part in (
         "k-means on &lt;rows&gt; &amp; co",
         "90 rows of 4 features in 2 partitions, grouped into 3 clusters",
-        "1 round was taken back, because the cost had risen.",
+        "1 round was taken back; the table of the rounds says why.",
         "only 3 distinct rows",
         "7 rows with null, NaN or infinite features were left out",
-        "taken back: cost had risen",
+        "taken back: the partitions&#39; centers disagree",
         "L is now 2",
         "a&lt;b&gt;.csv",
         "fit --k 3",
@@ -121,10 +125,12 @@ def test_the_page_says_what_happened() -> None:
         assert part in told, part
 
 
-def test_only_a_cost_that_shows_it_has_risen() -> None:
-    rounds = [round_record(1, inertia=70.0), round_record(2, inertia=70.0000001, reverted=True)]
-    told = words(render(report_data(fit_record(reverts=1, rounds=rounds))))
-    assert "1 round was taken back, because the cost did not fall." in told
+def test_a_round_taken_back_has_the_reason_of_its_record() -> None:
+    notes = ["went back: the local steps before had raised the inertia", ""]
+    rounds = [round_record(i + 1, reverted=True, note=note) for i, note in enumerate(notes)]
+    table = rounds_table(fit_record(reverts=2, rounds=rounds))
+    assert "taken back: the local steps before had raised the inertia\n" in table
+    assert table.splitlines()[2].endswith("  taken back")
 
 
 def test_names_of_anything_are_shown_as_text() -> None:
