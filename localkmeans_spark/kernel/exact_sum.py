@@ -19,7 +19,8 @@ def grid_for(bound: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of the same shape, float64
-        Grid spacing; 1 where the bound is 0.
+        Grid spacing: ``2**(e - 51)`` for a bound of at least ``2**(e - 1)`` and below ``2**e``, but
+        not below ``2**-1021``; 1 where the bound is 0.
     """
     _, exponents = np.frexp(bound)
     # Spacings below the smallest normal number would make the rounding itself inexact.

@@ -42,3 +42,16 @@ def test_parts_keep_small_sums_beside_large_ones_in_any_order():
     assert (error[2:] <= 50 * grids[-1, 2:]).all() and grids[-1, 3] < 1e-9
     one = np.stack([on_grids(row, grids[:1]) for row in values])
     assert (one.sum(axis=0)[0, 2:] == 0).all(), "the case is too easy: one part is enough"
+
+
+def test_the_grid_is_51_bits_below_the_first_power_of_two_above_the_bound():
+    bounds = np.array([0.75, 1.0, np.nextafter(2.0, 0.0), 2.0, 3.0, 1e300, 0.0])
+    exponents = [0, 1, 1, 2, 2, 997, 51]  # 1 where the bound is 0
+    np.testing.assert_array_equal(grid_for(bounds), np.ldexp(1.0, np.array(exponents) - 51))
+
+
+def test_the_grid_of_tiny_bounds_is_the_smallest_whose_half_is_normal():
+    floor = 2.0**-1021
+    assert floor == 2.0 * np.finfo(np.float64).smallest_normal
+    bounds = np.array([5e-324, 2.0**-972, np.nextafter(2.0**-970, 0.0), 2.0**-970, 2.0**-969])
+    np.testing.assert_array_equal(grid_for(bounds), floor * np.array([1, 1, 1, 2, 4]))
