@@ -23,11 +23,13 @@ from pyspark.ml.param.shared import (
 from pyspark.sql import DataFrame
 
 from localkmeans_spark.data.column_names import ColumnNames
-from localkmeans_spark.errors import invalid
+from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.params import PARAMETERS, checked
 
 Self = TypeVar("Self", bound="LocalKMeansParams")
 AnyClass = TypeVar("AnyClass", bound=type)
+
+_CLASS_LEVEL = Params._dummy().uid  # where LocalKMeans.k says that it belongs
 
 # Of these two, setting one clears the other.
 _FEATURES = {"featuresCol": "featuresCols", "featuresCols": "featuresCol"}
@@ -129,6 +131,36 @@ class LocalKMeansParams(
         self._shouldOwn(param)
         self._set(**{param.name: value})
 
+    def copy(self: Self, extra: Any = None) -> Self:
+        """Return a copy with the values of a parameter map.
+
+        ``LocalKMeans.k`` in the map stands for this instance's ``k``. Params of other stages are
+        passed over, since a pipeline hands the same map to all of its stages.
+        """
+        if isinstance(extra, dict):
+            by_class = {
+                self.getParam(param.name): value
+                for param, value in extra.items()
+                if _is_ours(param) and param.parent == _CLASS_LEVEL and self.hasParam(param.name)
+            }
+            extra = by_class | extra
+        return super().copy(extra)
+
+    def _check_map(self, extra: Any) -> None:
+        """Raise if a map given to this very instance holds params that would change nothing."""
+        owner = type(self).__name__
+        for param in extra if isinstance(extra, dict) else ():
+            if not isinstance(param, Param) or param.parent == self.uid:
+                continue
+            is_of_class = param.parent == _CLASS_LEVEL
+            if is_of_class != _is_ours(param):
+                raise invalid(
+                    owner, "the parameter map", f"one with params of {self.uid}",
+                    Fact(f"'{param.name}' of {'another class' if is_of_class else param.parent}"),
+                    f"Take the param from the instance itself, or write {owner}.{param.name}."
+                    if self.hasParam(param.name) else "Leave it out.",
+                )  # fmt: skip
+
     def _value(self, name: str) -> Any:
         param = self.getParam(name)
         return self.getOrDefault(param) if self.isDefined(param) else None
@@ -146,3 +178,8 @@ class LocalKMeansParams(
     def _check_new_columns(self, dataset: DataFrame) -> None:
         new = {name: self._value(name) for name in ("predictionCol", "distanceCol")}
         ColumnNames(dataset, type(self).__name__).check_new(new)
+
+
+def _is_ours(param: Any) -> bool:
+    """Say whether a param comes from the table, of whatever instance it is."""
+    return getattr(getattr(param, "typeConverter", None), "func", None) is checked

@@ -162,6 +162,30 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
         """Set several parameters at once, named as in the constructor."""
         return self._set(**params)
 
+    if not TYPE_CHECKING:  # the types are those of Estimator.fit
+
+        def fit(self, dataset, params=None):
+            """Fit a model, or one for each of several parameter maps.
+
+            Parameters
+            ----------
+            dataset : DataFrame
+            params : dict, or list or tuple of dict, optional
+                Values that override this estimator's, by params of this instance (``kmeans.k``) or
+                of the class (``LocalKMeans.k``).
+
+            Returns
+            -------
+            LocalKMeansModel or list of LocalKMeansModel
+
+            Raises
+            ------
+            InvalidInputError
+                If a map holds params of another instance or class, which would change nothing.
+            """
+            self._check_map(params)
+            return super().fit(dataset, params)
+
     def _fit(self, dataset: DataFrame) -> LocalKMeansModel:
         config = fit_config(self)
         check_dataframe(dataset, config.owner)
@@ -192,6 +216,8 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
             Each with the place of its map. It may be shared by threads, and abandoned.
         """
         check_maps(paramMaps, "LocalKMeans")
+        for paramMap in paramMaps:
+            self._check_map(paramMap)
         estimators = [self.copy(paramMap) for paramMap in paramMaps]
         configs = [fit_config(estimator) for estimator in estimators]
         check_dataframe(dataset, "LocalKMeans")

@@ -37,6 +37,7 @@ from localkmeans_spark.scoring import Frame, RowRule, invalid_rows, label_rows, 
 from localkmeans_spark.summary import LocalKMeansSummary
 
 if TYPE_CHECKING:
+    from pyspark.ml._typing import ParamMap
     from pyspark.ml.clustering import KMeansModel
     from sklearn.cluster import KMeans as SklearnKMeans
 
@@ -176,6 +177,17 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
         # The summary keeps a copy: renaming the model's columns later does not change it.
         training = None if dataset is None else (self.copy(), dataset)
         self._summary = LocalKMeansSummary(record, features_col, prediction_col, training)
+
+    def transform(self, dataset: DataFrame, params: ParamMap | None = None) -> DataFrame:
+        """Add each row's cluster, and its distance where ``distanceCol`` is set.
+
+        Raises
+        ------
+        InvalidInputError
+            If ``params`` holds params of another instance or class, which would change nothing.
+        """
+        self._check_map(params)
+        return super().transform(dataset, params)
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
         check_dataframe(dataset, "LocalKMeansModel")

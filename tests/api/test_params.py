@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from pyspark.ml.param import Param
+from pyspark.ml import Pipeline
+from pyspark.ml.clustering import KMeans
+from pyspark.ml.param import Param, Params
 from pyspark.ml.tuning import ParamGridBuilder
 
 from localkmeans_spark import InvalidInputError, LocalKMeans, LocalKMeansModel
@@ -246,3 +250,43 @@ def test_the_class_documentation_lists_every_parameter():
     for name, row in PARAMETERS.items():
         assert f"{name} : {row.rule}, default" in LocalKMeans.__doc__
     assert "{parameters}" not in LocalKMeans.__doc__
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_the_param_of_the_class_stands_for_that_of_the_instance(name: str):
+    of_class = pickle.loads(pickle.dumps(getattr(LocalKMeans, name)))
+    kmeans = LocalKMeans().copy({of_class: GOOD[name]})
+    assert np.array_equal(getattr(kmeans, "get" + stem(name))(), GOOD[name])
+    assert kmeans.isSet(name)
+    model = LocalKMeansModel([[0.0], [1.0]]).copy({of_class: GOOD[name]})
+    assert not model.hasParam(name) or model.getOrDefault(name) == GOOD[name]
+    with pytest.raises(InvalidInputError, match=r"parameter 'k' must be an integer"):
+        LocalKMeans().copy({LocalKMeans.k: 0})
+
+
+def test_the_param_of_the_instance_wins_over_that_of_the_class():
+    kmeans = LocalKMeans()
+    assert kmeans.copy({kmeans.k: 3, LocalKMeans.k: 4}).getK() == 3
+
+
+def test_a_pipeline_hands_each_stage_the_params_of_all():
+    one, two, other = LocalKMeans(), LocalKMeans(), Params()
+    foreign = {two.k: 7, KMeans.tol: 0.5, Param(other, "k", ""): 8}
+    copies = Pipeline(stages=[one, two]).copy({one.k: 5, **foreign, LocalKMeans.maxIter: 9})
+    found = [(stage.getK(), stage.getTol(), stage.getMaxIter()) for stage in copies.getStages()]
+    assert found == [(5, 1e-4, 9), (7, 1e-4, 9)]
+
+
+@pytest.mark.parametrize("other", [LocalKMeans(), KMeans], ids=["instance", "class"])
+def test_a_map_of_others_params_is_refused_where_it_is_given(other: Any):
+    kmeans, model, nothing = LocalKMeans(), LocalKMeansModel([[0.0], [1.0]]), object()
+    ways = [
+        lambda: kmeans.fit(nothing, {other.k: 3}),
+        lambda: kmeans.fit(nothing, [{}, {other.k: 3}]),
+        lambda: kmeans.fitMultiple(nothing, [{other.k: 3}]),
+        lambda: model.transform(nothing, {other.k: 3}),
+    ]
+    told = r"LocalKMeans(Model)?: the parameter map must be one with params of \w+; got 'k' of "
+    for way in ways:
+        with pytest.raises(InvalidInputError, match=told):
+            way()
