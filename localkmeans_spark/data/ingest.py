@@ -199,6 +199,7 @@ class _BlockBuilder:
             return x, weight
         return x[fine], None if weight is None else weight[fine]
 
+    @np.errstate(over="ignore")  # told by the checks of the statistics, not by NumPy
     def _flush(self) -> bytes:
         n_features = self._n_features or 0
         is_first, self._is_first = self._is_first, False
@@ -274,6 +275,7 @@ def _row_sq_norms(x: Any) -> np.ndarray:
     return np.einsum("nd,nd->n", wide, wide)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def origin_of(x: np.ndarray) -> np.ndarray:
     """Choose the frame of a partition from its first rows.
 

@@ -164,6 +164,8 @@ def blas_threads() -> int:
     return context.cpus() if context is not None and hasattr(context, "cpus") else 1
 
 
+# What is too large is told by the checks of these statistics, not by NumPy.
+@np.errstate(over="ignore", invalid="ignore")
 def describe(partition: Partition, seeds: Sequence[int]) -> Statistics:
     """Summarise a partition's rows, and draw one of them for every seed (the first pass)."""
     blocks = partition.blocks

@@ -76,6 +76,7 @@ class SparseRows:
         """Return all rows dense; only for rows few or narrow enough."""
         return self.matrix().toarray()
 
+    @np.errstate(over="ignore")  # told by the checks of the rows, not by NumPy
     def astype(self, dtype: Any) -> SparseRows:
         """Return the rows in another precision (the same arrays where nothing changes)."""
         values = self.values.astype(dtype, copy=False)
@@ -89,6 +90,7 @@ class SparseRows:
         """Add up one float64 number for each stored entry by row, shape (n,)."""
         return np.bincount(self.row_of_entry(), weights=entries, minlength=len(self))
 
+    @np.errstate(over="ignore")
     def sq_norms(self) -> np.ndarray:
         """Return ``||x||**2`` of each row, shape (n,), float64."""
         wide = self.values.astype(np.float64)
