@@ -28,6 +28,7 @@ from localkmeans_spark.saved_files import (
     PACKAGE,
     SavedFiles,
     checked_path,
+    is_replaceable,
 )
 from localkmeans_spark.spark_private import HadoopPath
 
@@ -43,7 +44,16 @@ class _Writer(MLWriter):
         """Write to a path on any file system that Spark can write to."""
         owner = type(self._instance).__name__
         path = checked_path(path, owner)
-        if _exists(self.sparkSession, path, owner) and not self.shouldOverwrite:
+        exists, is_saved = _what_is_at(self.sparkSession, path, owner)
+        if exists and self.shouldOverwrite and not is_saved:
+            raise invalid(
+                owner,
+                f"path '{path}'",
+                "empty or a saved model or estimator to be overwritten",
+                Fact("something else, which is left alone"),
+                "Choose another path, or remove what is there yourself.",
+            )
+        if exists and not self.shouldOverwrite:
             raise invalid(
                 owner,
                 "path",
@@ -138,10 +148,11 @@ class EstimatorReader(MLReader):
         return estimator
 
 
-def _exists(session: SparkSession, path: str, owner: str) -> bool:
-    """Whether something is at the path; raise if its file system cannot tell."""
+def _what_is_at(session: SparkSession, path: str, owner: str) -> tuple[bool, bool]:
+    """Whether something is at the path, and may be overwritten; raise if Spark cannot reach it."""
     try:
-        return HadoopPath(session, path).exists()
+        exists = HadoopPath(session, path).exists()
+        return exists, exists and is_replaceable(session, path)
     except OSError as error:
         rule, found = "on a file system that Spark can reach", Fact(str(error))
     raise invalid(owner, f"path '{path}'", rule, found, "Check the path.")

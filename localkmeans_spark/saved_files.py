@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from localkmeans_spark._version import __version__
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
+from localkmeans_spark.spark_private import HadoopPath
 
 # Raise it when older versions of the library could not read what is written.
 FORMAT = 1
@@ -134,6 +135,23 @@ class SavedFiles:
 
     def _damaged(self, found: str) -> InvalidInputError:
         return self._wrong(Fact(f"a damaged one: {found}"), _RESTORE)
+
+
+def is_replaceable(session: SparkSession, path: str) -> bool:
+    """Say whether a directory is empty, or holds what Spark ML or this library saved.
+
+    That is ``metadata`` with part files that begin with a line of JSON with a class.
+    """
+    place = HadoopPath(session, path)
+    if place.is_directory() and not place.names():
+        return True
+    if not any(name.startswith("part-") for name in place.child("metadata").names()):
+        return False
+    try:
+        first: Any = session.read.text(f"{literal(path)}/metadata").head()
+        return isinstance(json.loads(first[0])["class"], str)
+    except (PySparkException, Py4JError, LookupError, TypeError, ValueError, RecursionError):
+        return False
 
 
 def checked_path(path: Any, owner: str) -> str:

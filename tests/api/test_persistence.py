@@ -209,3 +209,37 @@ def test_model_selection(blobs, tmp_path, validator, fitted_class, extra):
     loaded = fitted_class.load(str(tmp_path / "fitted"))
     assert np.array_equal(loaded.bestModel.clusterCenters(), fitted.bestModel.clusterCenters())
     assert loaded.transform(blobs).columns[-1] == "prediction"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"thesis.tex": "x"},
+        {"metadata/part-00000": "no JSON"},
+        {"metadata/part-00000": '["class"]'},
+        {"metadata/v1.metadata.json": '{"class": "a table"}', "data/part-00000.parquet": "x"},
+        {"metadata": '{"class": "a file"}'},
+        {"": "a file at the path"},
+    ],
+)
+@pytest.mark.parametrize("made", [LocalKMeansModel([[0.0], [1.0]]), LocalKMeans()])
+def test_overwrite_leaves_alone_what_was_never_saved(spark, tmp_path, files, made):
+    there = tmp_path / "there [1]"
+    for name, text in files.items():
+        (there / name).parent.mkdir(parents=True, exist_ok=True)
+        (there / name).write_text(text)
+    told = "must be empty or a saved model or estimator to be overwritten; got something else"
+    with pytest.raises(InvalidInputError, match=told):
+        made.write().overwrite().save(str(there))
+    assert {name: (there / name).read_text() for name in files} == files
+
+
+def test_overwrite_replaces_what_was_saved_whatever_class_it_is_of(spark, tmp_path):
+    places = {name: str(tmp_path / name) for name in ("empty", "mllib", "pipeline", "ours [1]")}
+    (tmp_path / "empty").mkdir()
+    KMeans().save(places["mllib"])
+    Pipeline(stages=[LocalKMeans()]).save(places["pipeline"])
+    LocalKMeans(initialCenters=[[0.0]]).save(places["ours [1]"])
+    for path in places.values():
+        LocalKMeansModel([[0.0], [1.0]]).write().overwrite().save(path)
+        assert LocalKMeansModel.load(path).getK() == 2
