@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -21,6 +23,12 @@ from localkmeans_spark.cli.package_zip import PACKAGE, build_zip
 from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.spark_private import submitted_conf
 
+# As Spark's own (SparkSubmit, SparkMasterRegex); Mesos until 3.5.
+_MASTER = re.compile(
+    r"local|local\[\s*([1-9]\d*|\*)\s*(,\s*\d+\s*)?\]|local-cluster\[\s*\d+\s*(,\s*\d+\s*){2}\]"
+    r"|yarn|spark://[^\s,]+:\d{1,5}(,[^\s,]+:\d{1,5})*|(k8s|mesos)://\S+"
+)
+_SECONDS = 10  # to wait for an answer of a master
 # The fast path between the JVM and the Python workers; conf/spark-defaults.conf says the same.
 # PySpark before 4.1 has no unix-domain sockets and takes no notice.
 FAST_SETTINGS = {
@@ -63,7 +71,8 @@ def open_session(
     Raises
     ------
     InvalidInputError
-        When there is no Java that fits, or it does not start.
+        When there is no Java that fits, or it does not start, or the master is no master's URL or
+        cannot be reached.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -76,6 +85,8 @@ def open_session(
         if "PYSPARK_GATEWAY_PORT" in os.environ:  # by spark-submit: its JVM is there already
             spark = _join(app_name, dict(conf or {}), master, quiet)
         else:
+            if master is not None:
+                check_master(master)
             spark = _launch(app_name, {"spark.master": master or "local[*]", **(conf or {})}, quiet)
             if not _is_local(str(spark.sparkContext.master)):
                 # Spark hands the file out whenever an executor joins: it stays until the end.
@@ -84,6 +95,28 @@ def open_session(
                 spark.sparkContext.addPyFile(str(package))
         stack.callback(spark.stop)
         yield spark
+
+
+def check_master(master: str) -> None:
+    """Raise unless this is a master's URL, and one of its hosts can be reached if it names some.
+
+    Spark itself tries for a minute, and ends in words about its gateway.
+    """
+    if not _MASTER.fullmatch(master):
+        rule = "local, local[N], local[*], yarn, spark://HOST:PORT or k8s://https://HOST:PORT"
+        raise invalid("Spark", "--master", rule, master, "Check the spelling.")
+    failed = ""
+    for place in master.removeprefix("spark://").split(",") if "spark://" in master else ():
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS).close()
+            return
+        except (OSError, ValueError, OverflowError) as error:
+            failed = getattr(error, "strerror", None) or str(error)
+    if failed:
+        rule = "a Spark master that can be reached from here"
+        fix = f"The connection failed ({failed}). Check host and port, and that the master runs."
+        raise invalid("Spark", "--master", rule, master, fix)
 
 
 def _launch(app_name: str, settings: dict[str, str], quiet: bool) -> SparkSession:
