@@ -34,13 +34,16 @@ def read_csv(owner: str, spark: SparkSession, path: str, options: Any) -> DataFr
     decimal = options.decimal or "."
     sep = _separator(path, options)
     lines = spark.read.text(path).where("trim(value) <> ''")
-    _check_first_lines(owner, [row[0] for row in lines.head(_FIRST_LINES)], sep, options)
+    first = [row[0] for row in lines.head(_FIRST_LINES)]
+    if not first:
+        rule, fact = "a table with at least 1 row", Fact("an empty file")
+        raise invalid(owner, f"--input {path}", rule, fact, "Check the file.")
+    check_no_parquet(owner, path, "csv", first)
+    _check_first_lines(owner, first, sep, options)
     has_header = options.header is not False
     # Quotes inside quotes are doubled, as RFC 4180 has it.
     reader = spark.read.format("csv").options(header=has_header, sep=sep, escape='"', quote='"')
     schema = reader.option("inferSchema", True).load(path).schema
-    if not schema.names:
-        return reader.load(path)
     if has_header:
         _check_header(owner, schema.names, options)
     if decimal != ".":  # Spark knows numbers with a point only: all others are looked at below
@@ -71,6 +74,13 @@ def read_csv(owner: str, spark: SparkSession, path: str, options: Any) -> DataFr
             for name in schema.names
         )
     )  # fmt: skip
+
+
+def check_no_parquet(owner: str, path: str, form: str, lines: Sequence[str]) -> None:
+    """Stop if the first of a file's lines shows that it is no text but Parquet."""
+    if lines and lines[0].startswith("PAR1"):
+        fix = "Give --format parquet."
+        raise invalid(owner, f"--input {path}", f"a {form} file", Fact("a Parquet file"), fix)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark.cli.columns import Table, assign_roles
-from localkmeans_spark.cli.csv_files import check_text, look_at_text, read_csv
+from localkmeans_spark.cli.csv_files import check_no_parquet, check_text, look_at_text, read_csv
 from localkmeans_spark.cli.npz import LABEL, Arrays, arrays_frame, read_arrays
 from localkmeans_spark.cli.places import local_matches, local_path
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
@@ -26,6 +26,8 @@ _CSV_FLAGS = ("header", "sep", "decimal")
 _MANY_NAMES = 100
 # What Hadoop takes as a pattern in a path.
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
+# What Spark's reader of Parquet files says of files that are none.
+_NOT_PARQUET = re.compile(r"is not a Parquet file|CANNOT_READ_FILE_FOOTER|Could not read footer")
 # What Spark's reader of libsvm files says of lines that are none.
 _NOT_LIBSVM = re.compile(
     r"NumberFormatException|ArrayIndexOutOfBoundsException|indices should be|requirement failed"
@@ -102,12 +104,15 @@ def read_table(
     form = source.format or format_of(spark.read.text(source.path).inputFiles())
     if form is None:
         raise _no_format(owner, source.path)
+    if form in ("json", "libsvm"):
+        first = [row[0] for row in spark.read.text(source.path).head(1)]
+        check_no_parquet(owner, source.path, form, first)
     if form == "libsvm":
         return assign_roles(owner, _read_libsvm(owner, spark, source.path, n_features), options)
     if form == "csv":
         frame = read_csv(owner, spark, source.path, options)
     else:
-        frame = spark.read.format(form).load(source.path)
+        frame = _read_other(owner, spark, source.path, form)
     if form == "json":
         _check_json(owner, frame, options)
     return assign_roles(owner, frame, options)
@@ -151,6 +156,20 @@ def _no_format(owner: str, path: str) -> InvalidInputError:
     return invalid(
         owner, "--input", f"a file with one of the extensions {known}", path, "Or give --format."
     )
+
+
+def _read_other(owner: str, spark: SparkSession, path: str, form: str) -> DataFrame:
+    try:
+        return spark.read.format(form).load(path)
+    except Exception as error:
+        if form != "parquet" or _NOT_PARQUET.search(str(error)) is None:
+            raise
+        named = re.search(r"(?:for file:|FilePath: ?|file) ?(\S+:/\S+?)[.,]?(?:\s|$)", str(error))
+        file = named[1] if named else path
+    raise invalid(
+        owner, f"--input {file}", "a Parquet file", Fact("another kind of file"),
+        "If it is text, give --format csv, json or libsvm.",
+    )  # fmt: skip
 
 
 def _read_libsvm(owner: str, spark: SparkSession, path: str, n_features: int | None) -> DataFrame:
