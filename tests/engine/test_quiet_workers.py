@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +19,17 @@ ROWS = {
     "large": [[1e300, 1.0], [1.0, -1e300], [2.0, 3.0]],
     "squares": [[1e154, 1e154]] * 30,
 }
-SPARSE = pa.struct([("type", pa.int8()), ("size", pa.int32()),
-                    ("indices", pa.list_(pa.int32())), ("values", pa.list_(pa.float64()))])  # fmt: skip
+INDICES, VALUES = pa.list_(pa.int32()), pa.list_(pa.float64())
+SPARSE = pa.struct(
+    [("type", pa.int8()), ("size", pa.int32()), ("indices", INDICES), ("values", VALUES)]
+)
 
 
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("weight", [None, MOST])
 @pytest.mark.parametrize("is_sparse", [False, True])
-def test_no_warning(rows: list[list[float]], dtype: str, weight: float | None, is_sparse: bool):
+def test_no_warning(rows: list[Any], dtype: str, weight: float | None, is_sparse: bool) -> None:
     if is_sparse:
         cells = [{"type": 0, "size": 900, "indices": [0, 7], "values": row} for row in rows]
         features, kind = pa.array(cells, SPARSE), "vector"
