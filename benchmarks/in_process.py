@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 class InProcessPartitions:
-    """What ``fit.partitions.RddPartitions`` offers, for rows in memory.
+    """What ``fit.partitions.BlockPartitions`` offers, for rows in memory.
 
     Parameters
     ----------

@@ -68,8 +68,8 @@ class LocalKMeans(
     ``localSteps=1`` is exactly the algorithm of MLlib and scikit-learn.
 
     With ``nInit`` > 1 the first restart is the fit of ``nInit=1``. After each round, from the
-    eighth iteration on, the better half of the restarts stays, and of these only those whose cost
-    is within 25 % of the best; ``summary.restarts`` tells which were dropped, and when.
+    eighth iteration on, the better half of the restarts stays; ``summary.restarts`` tells which
+    were dropped, and when.
 
     With ``checkpointDir`` a fit that was cut short goes on after its last complete round when it is
     run again with the same parameters on the same rows in the same partitions, to the same bits. A

@@ -25,7 +25,6 @@ from localkmeans_spark.persistence import ModelReader, ModelWriter
 from localkmeans_spark.predict import (
     FrameSender,
     allow_vector_columns,
-    is_connect,
     or_raise,
     raises_cleanly,
     row_matrix,
@@ -34,6 +33,7 @@ from localkmeans_spark.predict import (
 from localkmeans_spark.real_numbers import real_array
 from localkmeans_spark.records import FitRecord, FitResult
 from localkmeans_spark.scoring import Frame, RowRule, invalid_rows, label_rows, wrong_width
+from localkmeans_spark.spark_private import is_connect
 from localkmeans_spark.summary import LocalKMeansSummary
 
 if TYPE_CHECKING:

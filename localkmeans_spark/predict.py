@@ -33,6 +33,7 @@ from localkmeans_spark.scoring import (
     score_column,
     wrong_width,
 )
+from localkmeans_spark.spark_private import is_connect
 
 _COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 # Larger centers are sent to each executor once, not with each task.
@@ -60,11 +61,6 @@ class FrameSender:
             self._context = session.sparkContext
             self._broadcast = self._context.broadcast(self._frame)
         return partial(_received, self._broadcast)
-
-
-def is_connect(session: SparkSession) -> bool:
-    """Whether the session is a Spark Connect one, without contexts and broadcasts."""
-    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def _received(frame: Any) -> Frame:

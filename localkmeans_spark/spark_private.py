@@ -17,17 +17,29 @@ from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 
 DRIVER_MEMORY = "spark.driver.memory"
+# What Spark's defaults give to a server of Spark Connect; eight sets of centers that fit into its
+# messages.
+_CONNECT_BYTES = 1 << 29
 
 T = TypeVar("T")
 Path = TypeVar("Path", bound="HadoopPath")
 
 
-def memory_limits(context: SparkContext) -> dict[str, int]:
+def is_connect(session: SparkSession) -> bool:
+    """Whether the session is one of Spark Connect, without contexts, RDDs and broadcasts."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def memory_limits(session: SparkSession) -> dict[str, int]:
     """Return the settings that limit what a task sends and the driver takes, in bytes.
 
     The driver's Java heap, which may be larger than ``spark.driver.memory``, and of
-    ``spark.driver.maxResultSize`` and ``spark.executor.pyspark.memory`` those that limit.
+    ``spark.driver.maxResultSize`` and ``spark.executor.pyspark.memory`` those that limit. Sessions
+    of Spark Connect do not tell; they take messages of 128 MB.
     """
+    if is_connect(session):
+        return {DRIVER_MEMORY: _CONNECT_BYTES}
+    context = session.sparkContext
     jvm: Any = context._jvm
     conf = context._jsc.sc().conf()
     limits = {DRIVER_MEMORY: int(jvm.java.lang.Runtime.getRuntime().maxMemory())}
@@ -50,6 +62,9 @@ def count_executors(context: SparkContext) -> int:
 def plan_text(rows: DataFrame) -> str | None:
     """Return the steps by which Spark would make the rows; None if it does not say."""
     try:
+        if is_connect(rows.sparkSession):
+            explain: Any = rows._explain_string
+            return str(explain())
         text = str(rows._jdf.queryExecution().executedPlan().toString())
     except (AttributeError, TypeError, Py4JError):
         return None

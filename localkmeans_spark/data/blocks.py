@@ -2,42 +2,64 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from py4j.protocol import Py4JError
-from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.sql import DataFrame
 
 from localkmeans_spark.config import FitConfig
-from localkmeans_spark.data.block_rdd import block_rdd
+from localkmeans_spark.data.block_frame import block_frame
 from localkmeans_spark.data.first_pass import FirstPassOrder, describe_within, unpack
+from localkmeans_spark.data.frame_jobs import FrameJobs
 from localkmeans_spark.data.limits import Room
-from localkmeans_spark.data.merge_tree import tree_depth
-from localkmeans_spark.data.partition import (
-    Answer,
-    Enclosed,
-    Merge,
-    Worker,
-    merge_answers,
-    nothing,
-    run_partitions,
-)
+from localkmeans_spark.data.partition import Answer, Merge, Worker, nothing
+from localkmeans_spark.data.rdd_jobs import RddJobs
 from localkmeans_spark.data.statistics import concatenate
 from localkmeans_spark.data.summary import DataSummary, summarise
-from localkmeans_spark.data.worker_python import check_workers, use_drivers_python
+from localkmeans_spark.data.worker_python import use_drivers_python
 from localkmeans_spark.errors import Fact, count_of, invalid
+from localkmeans_spark.spark_private import is_connect
 
-# Tasks a core: enough to even out partitions of different sizes, few enough to keep the fixed cost
-# of a task (about 10 ms) small.
-_TASKS_PER_CORE = 3
-# Payloads up to this size travel with the task's code, once a task; larger ones once an executor.
-_ENCLOSED_BYTES = 128 << 10
+
+class Jobs(Protocol):
+    """How jobs are run on the encoded blocks of a fit; one class for each kind of session.
+
+    Attributes
+    ----------
+    n_partitions : int
+        Of the blocks; a guess before the first job of Spark Connect.
+    n_lanes : int
+        Tasks that run side by side.
+    n_executors : int
+    is_kept : bool
+        Whether blocks are kept between jobs, not made again by each.
+    """
+
+    n_partitions: int
+    n_lanes: int
+    n_executors: int
+    is_kept: bool
+
+    def all_read(self) -> None:
+        """Called once, after the first job."""
+
+    def run(
+        self,
+        worker: Worker,
+        payload: Any,
+        merge: Merge,
+        description: str,
+        summary_bytes: int = 0,
+        empty_too: bool = False,
+    ) -> tuple[Answer, int]:
+        """Run ``worker`` on every partition; return their merged answers and how many tasks ran."""
+
+    def close(self) -> None:
+        """Release the blocks."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +68,7 @@ class Blocks:
 
     Attributes
     ----------
-    tasks : RDD
-        Encoded blocks; a task of it holds several partitions when there are many.
+    jobs : Jobs
     data : DataSummary
     max_job_bytes : int
         Most that one job's centers may take.
@@ -57,7 +78,7 @@ class Blocks:
         Class shown in messages.
     """
 
-    tasks: RDD
+    jobs: Jobs
     data: DataSummary
     max_job_bytes: int
     partitions: list[tuple[int, int]]
@@ -93,10 +114,8 @@ class Blocks:
         InvalidInputError
             If a block was lost and made again with other rows than in the first pass.
         """
-        n_tasks = self.tasks.getNumPartitions()
-        depth = tree_depth(n_tasks, summary_bytes)
         try:
-            answer = _run(self.tasks, worker, payload, merge, description, depth)
+            answer, n_tasks = self.jobs.run(worker, payload, merge, description, summary_bytes)
         except Exception as error:
             # Rows of another shape can make workers, or the merging here, fail.
             if not isinstance(error, Py4JError) or "PythonException" in str(error):
@@ -108,7 +127,7 @@ class Blocks:
     def _compare(self) -> None:
         """Compare the partitions with the first pass in a job of its own, after another failed."""
         try:
-            answer = _run(self.tasks, nothing, None, nothing, "comparing the rows", depth=1)
+            answer, _ = self.jobs.run(nothing, None, nothing, "comparing the rows")
         except Exception:
             return  # the first failure is all there is to tell
         self.check(answer.partitions)
@@ -131,35 +150,6 @@ class Blocks:
             "The source or a function is not deterministic, or a file was rewritten: write the "
             "rows to a table first, or call checkpoint() on the DataFrame, and fit what comes out.",
         )  # fmt: skip
-
-
-def _run(
-    rdd: RDD,
-    worker: Worker,
-    payload: Any,
-    merge: Merge,
-    description: str,
-    depth: int,
-    empty_too: bool = False,
-) -> Answer:
-    context = rdd.context
-    before = context.getLocalProperty("spark.job.description")
-    context.setJobDescription(f"LocalKMeans: {description}")
-    shared = _share(context, payload)
-    run = partial(run_partitions, worker=worker, payload=shared, merge=merge, empty_too=empty_too)
-    add = partial(merge_answers, merge=merge)
-    try:
-        return rdd.mapPartitions(run).treeAggregate(Answer(None, []), add, add, depth=depth)
-    finally:
-        # A failed job may still have tasks running that read it: those fail, harmlessly.
-        shared.destroy()
-        context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]
-
-
-def _share(context: SparkContext, payload: Any) -> Any:
-    """Broadcast a payload; if it is small, spare the 10 ms and more that a broadcast takes."""
-    data = pickle.dumps(payload, pickle.HIGHEST_PROTOCOL)
-    return Enclosed(data) if len(data) <= _ENCLOSED_BYTES else context.broadcast(payload)
 
 
 @contextmanager
@@ -195,27 +185,25 @@ def open_blocks(
     -----
     One job: the source is read, turned into blocks, cached and summarised in the same tasks.
     """
-    use_drivers_python(df.sparkSession.sparkContext)
-    room = Room(df.sparkSession, (config.k,) if ks is None else ks, config.owner)
-    cached = block_rdd(df, config, room)
-    check_workers(cached.context, config.owner)
-    cached.persist(StorageLevel.MEMORY_AND_DISK_DESER)
+    session = df.sparkSession
+    has_context = not is_connect(session)
+    if has_context:
+        use_drivers_python(session.sparkContext)
+    room = Room(session, (config.k,) if ks is None else ks, config.owner)
+    blocks = block_frame(df, config, room)
+    jobs: Jobs = (RddJobs if has_context else FrameJobs)(blocks, config.owner)
     try:
         order = FirstPassOrder(
             (config.seed,) if seeds is None else tuple(seeds),
             room.max_features,
-            room.for_first_pass // max(1, cached.getNumPartitions()),
+            room.for_first_pass // max(1, jobs.n_partitions),
         )
-        found = _run(
-            cached, describe_within, order, concatenate, "reading the data", depth=1, empty_too=True
-        )
+        found, _ = jobs.run(describe_within, order, concatenate, "reading the data", empty_too=True)
         data = summarise(unpack(found.value or [], room, config), config)
-        n_tasks = _TASKS_PER_CORE * cached.context.defaultParallelism
-        # Coalescing never splits a partition, and follows where the cached blocks are.
-        tasks = cached.coalesce(min(cached.getNumPartitions(), n_tasks))
+        jobs.all_read()
         partitions = sorted(dict(found.partitions).items())
-        blocks = Blocks(tasks, data, room.for_centers, partitions, config.owner)
-        blocks.check(found.partitions)  # no number twice
-        yield blocks
+        read = Blocks(jobs, data, room.for_centers, partitions, config.owner)
+        read.check(found.partitions)  # no number twice
+        yield read
     finally:
-        cached.unpersist()
+        jobs.close()

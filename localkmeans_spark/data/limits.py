@@ -35,7 +35,7 @@ class Room:
     """
 
     def __init__(self, session: SparkSession, ks: Sequence[int], owner: str) -> None:
-        limits = memory_limits(session.sparkContext)
+        limits = memory_limits(session)
         self._setting = min(limits, key=lambda name: limits[name])
         self._limit, self._heap = limits[self._setting], limits[DRIVER_MEMORY]
         self._ks, self._owner = ks, owner

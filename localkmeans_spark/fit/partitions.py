@@ -1,4 +1,4 @@
-"""The door to Spark: whoever does requests on every partition, here by RDDs."""
+"""The door to Spark: whoever does requests on every partition of a DataFrame."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from localkmeans_spark.data.blocks import Blocks, open_blocks
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit.requests import Request, together
 from localkmeans_spark.fit.run import JobCost
-from localkmeans_spark.spark_private import count_executors
 
 # Memory that the summaries of one job may take on an executor; more requests make more jobs.
 _JOB_BYTES = 256 << 20
@@ -38,17 +37,16 @@ def open_partitions(
     See :func:`~localkmeans_spark.data.blocks.open_blocks`.
     """
     with open_blocks(df, config, seeds, ks) as blocks:
-        yield RddPartitions(blocks)
+        yield BlockPartitions(blocks)
 
 
-class RddPartitions:
-    """Partitions of a cached RDD of blocks."""
+class BlockPartitions:
+    """Partitions of a DataFrame, read into blocks."""
 
     def __init__(self, blocks: Blocks) -> None:
         self.data = blocks.data
         self._blocks = blocks
         self._job_bytes = min(_JOB_BYTES, blocks.max_job_bytes)
-        self._n_executors = count_executors(blocks.tasks.context)
 
     def run(self, requests: Sequence[Request]) -> list[tuple[Any, JobCost]]:
         """Do requests on every partition, in as few jobs as fit; return answers in their order."""
@@ -63,8 +61,8 @@ class RddPartitions:
                 seconds=time.perf_counter() - began,
                 n_requests=len(group),
                 n_tasks=n_tasks,
-                n_executors=self._n_executors,
-                n_lanes=max(1, min(n_tasks, self._blocks.tasks.context.defaultParallelism)),
+                n_executors=self._blocks.jobs.n_executors,
+                n_lanes=max(1, min(n_tasks, self._blocks.jobs.n_lanes)),
             )
             answers += [(answer, cost) for answer in job.finish(found)]
         return answers

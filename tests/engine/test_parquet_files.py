@@ -14,15 +14,20 @@ from pyspark.sql import functions as F
 
 from localkmeans_spark import LocalKMeans
 from localkmeans_spark.config import DataConfig, FitConfig
-from localkmeans_spark.data import block_rdd
+from localkmeans_spark.data.block_frame import block_frame
 from localkmeans_spark.data.limits import Room
+from localkmeans_spark.spark_private import binary_rdd
 
 
 def blocks_of(df: DataFrame, data: DataConfig) -> list[bytes]:
     """The encoded blocks, in the order of the partitions."""
     config = FitConfig(k=2, data=data)
-    rdd = block_rdd.block_rdd(df, config, Room(df.sparkSession, (2,), "LocalKMeans"))
-    return rdd.mapPartitions(lambda blocks: [bytes(block) for block in blocks]).collect()
+    blocks = block_frame(df, config, Room(df.sparkSession, (2,), "LocalKMeans"))
+    return (
+        binary_rdd(blocks)
+        .mapPartitions(lambda blocks: [bytes(block) for block in blocks])
+        .collect()
+    )
 
 
 def _list(item: pa.DataType, *, nullable: bool = True, name: str = "element") -> pa.DataType:

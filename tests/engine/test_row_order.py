@@ -7,7 +7,7 @@ from pyspark.ml.linalg import Vectors
 from pyspark.sql import functions as F
 
 from localkmeans_spark.config import DataConfig, FitConfig
-from localkmeans_spark.data import block_rdd
+from localkmeans_spark.data import block_frame
 from localkmeans_spark.data.limits import Room
 from localkmeans_spark.fit.driver import fit
 
@@ -17,16 +17,16 @@ def is_sorted(spark, monkeypatch):
     """Return a function that says whether the rows of a frame are sorted."""
     calls = []
 
-    def noted(rows, sort=block_rdd._sorted):
+    def noted(rows, sort=block_frame._sorted):
         calls.append(rows)
         return sort(rows)
 
-    monkeypatch.setattr(block_rdd, "_sorted", noted)
+    monkeypatch.setattr(block_frame, "_sorted", noted)
 
     def asked(frame, **data):
         calls.clear()
         config = FitConfig(data=DataConfig(features_cols=("id",), **data))
-        block_rdd.block_rdd(frame, config, Room(spark, (2,), "Owner"))
+        block_frame.block_frame(frame, config, Room(spark, (2,), "Owner"))
         return bool(calls)
 
     return asked
@@ -73,7 +73,7 @@ def test_rows_of_a_shuffle_are_sorted(spark, is_sorted):
 
 
 def test_rows_are_sorted_when_spark_does_not_say(spark, is_sorted, monkeypatch):
-    monkeypatch.setattr(block_rdd, "_plan_nodes", lambda rows: None)
+    monkeypatch.setattr(block_frame, "_plan_nodes", lambda rows: None)
     assert is_sorted(spark.range(9))
 
 

@@ -1,4 +1,4 @@
-"""DataFrame → RDD of encoded blocks, which Spark can make again with the same bits.
+"""DataFrame of rows → DataFrame of encoded blocks, which Spark can make again with the same bits.
 
 A block that is lost with its executor is made again, by a task that may hold several partitions
 and in which rows that come through a shuffle arrive in another order. So every row brings the
@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from pyspark import RDD
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -19,11 +18,11 @@ from localkmeans_spark.data.arrow_batches import small_batches
 from localkmeans_spark.data.columns import ingest_columns
 from localkmeans_spark.data.ingest import BLOCK_SCHEMA, IngestPlan, encode_partition
 from localkmeans_spark.data.limits import Room
-from localkmeans_spark.spark_private import binary_rdd, plan_text, with_settings
+from localkmeans_spark.spark_private import binary_rdd, is_connect, plan_text, with_settings
 
 
-def block_rdd(df: DataFrame, config: FitConfig, room: Room) -> RDD:
-    """Build (not run) the RDD of encoded blocks, one element a block."""
+def block_frame(df: DataFrame, config: FitConfig, room: Room) -> DataFrame:
+    """Build (not run) the DataFrame of encoded blocks: one binary column, a row a block."""
     data = config.data
     columns = ingest_columns(df, data, config.owner)
     # Rows of unknown width have a feature at least: some k are too large for any rows.
@@ -46,7 +45,8 @@ def block_rdd(df: DataFrame, config: FitConfig, room: Room) -> RDD:
         # This one leaves them in their order.
         rows = rows.sortWithinPartitions(F.monotonically_increasing_id())
     blocks = _blocks_of(rows, plan)
-    if _has_shuffle(blocks):  # in an RDD that the DataFrame was made of
+    if not is_connect(df.sparkSession) and _has_shuffle(binary_rdd(blocks).toDebugString()):
+        # In an RDD that the DataFrame was made of, which sessions of Spark Connect do not have.
         return _blocks_of(_sorted(rows), plan)
     return blocks
 
@@ -83,13 +83,14 @@ def _is_shuffle(node: str) -> bool:
     return ("Exchange" in node or "Shuffle" in node) and "Broadcast" not in node
 
 
-def _has_shuffle(rdd: RDD) -> bool:
+def _has_shuffle(lineage: bytes | None) -> bool:
     """Whether there is a shuffle in what an RDD is made of: ``toDebugString`` indents it."""
-    lineage = rdd.toDebugString()
     return lineage is None or b"+-(" in lineage
 
 
-def _blocks_of(rows: DataFrame, plan: IngestPlan) -> RDD:
+def _blocks_of(rows: DataFrame, plan: IngestPlan) -> DataFrame:
     blocks = _numbered(rows).mapInArrow(partial(encode_partition, plan=plan), BLOCK_SCHEMA)
+    if is_connect(rows.sparkSession):  # its settings are the user's
+        return blocks
     settings = small_batches(rows.sparkSession.conf, plan.kind, plan.n_features)
-    return binary_rdd(with_settings(blocks, settings))
+    return with_settings(blocks, settings)
