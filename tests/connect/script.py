@@ -1,0 +1,80 @@
+"""What ``test_connect`` looks at, done in a session of Spark Connect; prints one line of JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from localkmeans_spark import InvalidInputError, LocalKMeans
+from localkmeans_spark.data import frame_jobs, merge_tree
+from tests.frozen.fits import FITS, result_of
+
+# Their rows come from RDDs.
+NOT_HERE = ("sparse", "sparse restarts", "sparse cosine")
+SOME = ("dense", "weighted restarts", "sorted")
+
+
+def _refused(self: DataFrame, *_: Any) -> DataFrame:
+    raise PySparkException("[NOT_SUPPORTED_WITH_SERVERLESS] PERSIST TABLE is not supported")
+
+
+def _error(action: Callable[[], Any]) -> str:
+    try:
+        action()
+    except InvalidInputError as error:
+        return str(error)
+    return ""
+
+
+def main() -> None:
+    """Run everything."""
+    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    found: dict[str, Any] = {
+        "fits": {name: result_of(spark, name) for name in FITS if name not in NOT_HERE}
+    }
+    limit, direct = frame_jobs._ENCLOSED_BYTES, merge_tree.DIRECT_BYTES
+    frame_jobs._ENCLOSED_BYTES = 100
+    found["payload in a file"] = {name: result_of(spark, name) for name in SOME}
+    frame_jobs._ENCLOSED_BYTES = limit
+    merge_tree.DIRECT_BYTES = 0
+    found["answers merged by tasks"] = {name: result_of(spark, name) for name in SOME}
+    merge_tree.DIRECT_BYTES = direct
+
+    frame_class: Any = type(spark.range(1))
+    persist, frame_class.persist = frame_class.persist, _refused
+    found["nothing kept"] = {name: result_of(spark, name) for name in SOME}
+    frame_class.persist = persist
+
+    frame = FITS["dense"][0](spark)
+    rows = frame.selectExpr("features", "features[0] as first")
+    path = f"{sys.argv[1]}/model"
+    model = LocalKMeans(k=3, seed=1).fit(rows)
+    model.save(path)
+    model.write().overwrite().save(path)
+    loaded = type(model).load(path)
+    found["labels"] = [
+        [row.prediction for row in each.transform(rows).collect()] for each in (model, loaded)
+    ]
+    found["cost"] = [model.summary.trainingCost, model.evaluate(rows).trainingCost]
+    LocalKMeans(k=4).save(f"{sys.argv[1]}/estimator")
+    found["k"] = LocalKMeans.load(f"{sys.argv[1]}/estimator").getK()
+    found["errors"] = {
+        "exists": _error(lambda: model.save(path)),
+        "null": _error(
+            lambda: LocalKMeans(k=2).fit(rows.selectExpr("if(first > 0, null, features) features"))
+        ),
+        "checkpoint": _error(lambda: LocalKMeans(k=2, checkpointDir=sys.argv[1]).fit(rows)),
+        "mllib": _error(model.toMLlib),
+        "too large": _error(lambda: LocalKMeans(k=10_000_000).fit(rows)),
+    }
+    print(json.dumps(found))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

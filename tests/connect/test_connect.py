@@ -1,0 +1,73 @@
+"""Fits in a session of Spark Connect give the bits of classic sessions, and nothing is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.connect.script import SOME
+from tests.frozen.test_frozen_fits import FILE, arithmetic
+
+pytest.importorskip("grpc")
+pytest.importorskip("zstandard")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the script printed: a process has either kind of session, not both."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.connect.script", str(tmp_path_factory.mktemp("connect"))],
+        cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, timeout=900,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr[-5000:]
+    return json.loads(ended.stdout.splitlines()[-1])
+
+
+@pytest.mark.timeout(900)
+def test_the_same_bits_as_in_a_classic_session(found: dict[str, Any]) -> None:
+    kept = json.loads(FILE.read_text())
+    for name, now in found["fits"].items():
+        before = kept["fits"][name]
+        if kept["arithmetic"] != arithmetic():
+            before, now = ({**each, "bits": "", "cost": 0} for each in (before, now))
+        assert now == before, name
+
+
+@pytest.mark.parametrize(
+    "way", ["payload in a file", "answers merged by tasks", "nothing kept"]
+)
+def test_large_centers_large_answers_and_no_cache_change_no_bit(
+    found: dict[str, Any], way: str
+) -> None:
+    for name in SOME:
+        assert found[way][name] == found["fits"][name], name
+
+
+def test_models_are_saved_loaded_and_used(found: dict[str, Any]) -> None:
+    fresh, loaded = found["labels"]
+    assert fresh == loaded
+    assert len(set(fresh)) == 3
+    assert found["cost"][0] == pytest.approx(found["cost"][1], rel=1e-9)
+    assert found["k"] == 4
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("exists", "write().overwrite()"),
+        ("null", "null"),
+        ("checkpoint", "Spark Connect"),
+        ("mllib", "Spark Connect"),
+        ("too large", "Spark Connect"),
+    ],
+)
+def test_one_line_says_what_is_wrong(found: dict[str, Any], what: str, words: str) -> None:
+    line = found["errors"][what]
+    assert words in line and "\n" not in line, line
