@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 import numpy as np
+import pyspark
 from pyspark.ml.param import Params
 from pyspark.ml.util import MLReader, MLWriter
 from pyspark.sql import SparkSession
@@ -29,8 +30,9 @@ from localkmeans_spark.saved_files import (
     SavedFiles,
     checked_path,
     is_replaceable,
+    is_there,
 )
-from localkmeans_spark.spark_private import HadoopPath
+from localkmeans_spark.spark_private import is_connect
 
 
 class _Writer(MLWriter):
@@ -62,6 +64,19 @@ class _Writer(MLWriter):
                 "Use write().overwrite().save(path) to replace what is there.",
             )
         super().save(path)
+
+    def _handleOverwrite(self, path: str) -> None:
+        """Delete what is there; PySpark calls it for ``overwrite()``."""
+        if not is_connect(self.sparkSession):
+            super()._handleOverwrite(path)
+            return
+        try:
+            from pyspark.ml.connect.readwrite import RemoteMLWriter
+        except ImportError:
+            owner, fix = type(self._instance).__name__, "Save to a new path."
+            found = Fact(f"Spark Connect with PySpark {pyspark.__version__}")
+            raise invalid(owner, "overwrite()", "with PySpark >= 4.0", found, fix) from None
+        RemoteMLWriter.handleOverwrite(path, True)
 
 
 class ModelWriter(_Writer):
@@ -151,7 +166,7 @@ class EstimatorReader(MLReader):
 def _what_is_at(session: SparkSession, path: str, owner: str) -> tuple[bool, bool]:
     """Whether something is at the path, and may be overwritten; raise if Spark cannot reach it."""
     try:
-        exists = HadoopPath(session, path).exists()
+        exists = is_there(session, path)
         return exists, exists and is_replaceable(session, path)
     except OSError as error:
         rule, found = "on a file system that Spark can reach", Fact(str(error))

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from localkmeans_spark._version import __version__
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
-from localkmeans_spark.spark_private import HadoopPath
+from localkmeans_spark.spark_private import HadoopPath, is_connect
 
 # Raise it when older versions of the library could not read what is written.
 FORMAT = 1
@@ -137,16 +137,35 @@ class SavedFiles:
         return self._wrong(Fact(f"a damaged one: {found}"), _RESTORE)
 
 
+def is_there(session: SparkSession, path: str) -> bool:
+    """Say whether anything is at a path.
+
+    Raises
+    ------
+    OSError
+        If its file system cannot tell.
+    """
+    if not is_connect(session):
+        return HadoopPath(session, path).exists()
+    try:
+        return bool(session.read.text(literal(path)).schema)
+    except PySparkException as error:
+        if "PATH_NOT_FOUND" in str(error):
+            return False
+        raise OSError(spark_cause(error)) from None
+
+
 def is_replaceable(session: SparkSession, path: str) -> bool:
     """Say whether a directory is empty, or holds what Spark ML or this library saved.
 
     That is ``metadata`` with part files that begin with a line of JSON with a class.
     """
-    place = HadoopPath(session, path)
-    if place.is_directory() and not place.names():
-        return True
-    if not any(name.startswith("part-") for name in place.child("metadata").names()):
-        return False
+    if not is_connect(session):
+        place = HadoopPath(session, path)
+        if place.is_directory() and not place.names():
+            return True
+        if not any(name.startswith("part-") for name in place.child("metadata").names()):
+            return False
     try:
         first: Any = session.read.text(f"{literal(path)}/metadata").head()
         return isinstance(json.loads(first[0])["class"], str)

@@ -16,7 +16,9 @@ from pyspark import RDD, SparkConf, SparkContext
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 
-DRIVER_MEMORY = "spark.driver.memory"
+from localkmeans_spark.errors import Fact, invalid
+
+DRIVER_MEMORY, CONNECT_MESSAGES = "spark.driver.memory", "what Spark Connect takes"
 # What Spark's defaults give to a server of Spark Connect; eight sets of centers that fit into its
 # messages.
 _CONNECT_BYTES = 1 << 29
@@ -38,7 +40,7 @@ def memory_limits(session: SparkSession) -> dict[str, int]:
     of Spark Connect do not tell; they take messages of 128 MB.
     """
     if is_connect(session):
-        return {DRIVER_MEMORY: _CONNECT_BYTES}
+        return {CONNECT_MESSAGES: _CONNECT_BYTES}
     context = session.sparkContext
     jvm: Any = context._jvm
     conf = context._jsc.sc().conf()
@@ -100,12 +102,24 @@ def binary_rdd(rows: DataFrame) -> RDD:
 
 
 def mllib_kmeans(centers: np.ndarray, measure: str) -> Any:
-    """Return MLlib's ``KMeansModel`` of these centers, made without a file."""
+    """Return MLlib's ``KMeansModel`` of these centers, made without a file.
+
+    Raises
+    ------
+    InvalidInputError
+        In a session of Spark Connect.
+    """
     from pyspark.ml.clustering import KMeansModel
     from pyspark.mllib.common import _py2java
     from pyspark.mllib.linalg import Vectors
 
-    context: Any = SparkSession.active().sparkContext
+    session = SparkSession.active()
+    if is_connect(session):
+        raise invalid(
+            "LocalKMeansModel", "the session for toMLlib()", "a classic one",
+            Fact("one of Spark Connect"), "Use clusterCenters(), which is there in any session.",
+        )  # fmt: skip
+    context: Any = session.sparkContext
     clustering = context._jvm.org.apache.spark
     vectors = context._gateway.new_array(clustering.mllib.linalg.Vector, len(centers))
     for i, row in enumerate(centers):
@@ -136,6 +150,8 @@ class HadoopPath:
     """
 
     def __init__(self, session: SparkSession, path: str) -> None:
+        if is_connect(session):
+            raise OSError("a session of Spark Connect does not reach it; take a classic one")
         context: Any = session.sparkContext
         self._jvm: Any = context._jvm
         self._path = self._try(lambda: self._jvm.org.apache.hadoop.fs.Path(path))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
-from localkmeans_spark.spark_private import DRIVER_MEMORY, memory_limits
+from localkmeans_spark.spark_private import CONNECT_MESSAGES, DRIVER_MEMORY, memory_limits
 
 # A task holds the broadcast centers and some seven arrays as large (its own frame, moved centers,
 # sums, what it sends); the driver's JVM holds several tasks' sums at once.
@@ -37,7 +37,9 @@ class Room:
     def __init__(self, session: SparkSession, ks: Sequence[int], owner: str) -> None:
         limits = memory_limits(session)
         self._setting = min(limits, key=lambda name: limits[name])
-        self._limit, self._heap = limits[self._setting], limits[DRIVER_MEMORY]
+        self._limit = limits[self._setting]
+        self._heap_setting = DRIVER_MEMORY if DRIVER_MEMORY in limits else self._setting
+        self._heap = limits[self._heap_setting]
         self._ks, self._owner = ks, owner
 
     @property
@@ -74,7 +76,8 @@ class Room:
             raise self._too_large(
                 f"the size of {len(self._ks)} sets of centers (nInit times parameter maps), "
                 f"{total:,} centers of {count_of(n_features, 'feature')},",
-                8 * total * n_features, 1, DRIVER_MEMORY, self._heap, "fit fewer of them at a time",
+                8 * total * n_features, 1, self._heap_setting, self._heap,
+                "fit fewer of them at a time",
             )  # fmt: skip
 
     def too_many_partitions(
@@ -92,12 +95,15 @@ class Room:
         self, subject: str, needed: int, share: int, setting: str, limit: int, fix: str
     ) -> InvalidInputError:
         part = {8: "an eighth of ", 4: "a quarter of ", 1: ""}[share]
+        first = f"Raise {setting} above {_megabytes(needed * share)},"
+        if self._setting == CONNECT_MESSAGES:
+            first = "Fit in a classic session (not Spark Connect),"
         return invalid(
             self._owner,
             subject,
             f"at most {_megabytes(limit // share)}, {part}{setting}",
             Fact(_megabytes(needed)),
-            f"Raise {setting} above {_megabytes(needed * share)}, or {fix}.",
+            f"{first} or {fix}.",
         )
 
 

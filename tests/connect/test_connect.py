@@ -40,9 +40,7 @@ def test_the_same_bits_as_in_a_classic_session(found: dict[str, Any]) -> None:
         assert now == before, name
 
 
-@pytest.mark.parametrize(
-    "way", ["payload in a file", "answers merged by tasks", "nothing kept"]
-)
+@pytest.mark.parametrize("way", ["payload in a file", "answers merged by tasks", "nothing kept"])
 def test_large_centers_large_answers_and_no_cache_change_no_bit(
     found: dict[str, Any], way: str
 ) -> None:
