@@ -39,7 +39,7 @@ def test_all_sets_of_centers_count(spark):
     kmeans = LocalKMeans(k=10)
     for estimator, maps in ((LocalKMeans(k=10, nInit=40), [{}]),
                             (kmeans, [{kmeans.seed: seed} for seed in range(40)]),
-                            (LocalKMeans(k=10, nInit=20), [{}, {kmeans.k: 11}])):  # fmt: skip
+                            (LocalKMeans(k=10, nInit=20), [{}, {LocalKMeans.k: 11}])):  # fmt: skip
         with pytest.raises(InvalidInputError, match=r"size of 40 sets of centers .*, 4\d0 centers"):
             list(estimator.fitMultiple(rows, maps))
 
