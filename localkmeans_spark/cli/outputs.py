@@ -61,16 +61,19 @@ class Output:
 
     def begin(self, spark: SparkSession) -> Place:
         """Create and return the directory to write into, beside the output."""
-        self._target = find_place(spark, self._path)
-        self._check(self._target)
+        try:
+            self._target = find_place(spark, self._path)
+            self._check(self._target)
+        except OSError as error:
+            rule = "on a file system that Spark can reach"
+            raise self._refused(rule, f"Choose another place: {_reason(error)}.") from None
         aside = self._target.beside(f".localkmeans-{secrets.token_hex(4)}")
         self._aside = aside
         try:
             aside.create()
         except OSError as error:
-            reason = getattr(error, "strerror", None) or str(error).split("\n")[0]
             rule = "in a directory that can be written to"
-            raise self._refused(rule, f"Choose another place: {reason}.") from None
+            raise self._refused(rule, f"Choose another place: {_reason(error)}.") from None
         return aside
 
     def publish(self, last: str, data: bytes) -> None:
@@ -153,6 +156,10 @@ class Output:
 
     def _refused(self, rule: str, fix: str) -> InvalidInputError:
         return invalid(self._owner, "--output", rule, self._path, fix)
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error).split("\n")[0]
 
 
 def _holds(path: str, folder: str) -> bool:
