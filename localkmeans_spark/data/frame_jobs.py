@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark import SparkFiles, StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from localkmeans_spark.data.merge_tree import tree_depth
@@ -30,6 +31,7 @@ from localkmeans_spark.data.partition import (
 # query of 32 MB takes seconds, one of 128 MB is refused.
 _ENCLOSED_BYTES = 8 << 20
 _ANSWERS = "task long, answer binary"
+_lanes: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
 
 
 class FrameJobs:
@@ -48,9 +50,7 @@ class FrameJobs:
     def __init__(self, blocks: DataFrame, owner: str) -> None:
         self._blocks = blocks
         self._session = blocks.sparkSession
-        # No context says how many cores there are; a table of numbers has a partition for each.
-        numbers = self._session.range(1 << 16).select(F.spark_partition_id())
-        self.n_lanes = max(1, numbers.distinct().count())
+        self.n_lanes = _count_lanes(self._session)
         self.n_partitions = self.n_lanes
         self.n_executors = 1
         try:
@@ -112,6 +112,15 @@ class FrameJobs:
         finally:
             path.unlink(missing_ok=True)
         return SentFile(path.name)
+
+
+def _count_lanes(session: SparkSession) -> int:
+    """Return how many tasks run side by side, as far as a session tells; asked for once."""
+    if session not in _lanes:
+        # No context says how many cores there are; a table of numbers has a partition for each.
+        numbers = session.range(1 << 16).select(F.spark_partition_id())
+        _lanes[session] = max(1, numbers.distinct().count())
+    return _lanes[session]
 
 
 class SentFile:
