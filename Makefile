@@ -17,7 +17,7 @@ PAPER := build/paper
 PAPER_DATA ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo paper paper-quick test soak fuzz mutants check bench-quick bench zip clean
+.PHONY: help setup demo paper paper-quick test matrix soak fuzz mutants check bench-quick bench zip clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,9 @@ paper-quick: $(READY)  ## the same, small: to see that it runs
 
 test: $(READY)  ## run the test suite
 	$(BIN)/python -m pytest $(ARGS)
+
+matrix: $(READY)  ## the tests with every PySpark, Pythons and libraries old and new: hours
+	$(BIN)/nox $(ARGS)
 
 soak: $(READY)  ## 200 faults in fits on a real cluster, about 20 minutes; needs Linux
 	$(BIN)/python -m tests.soak.run $(ARGS)

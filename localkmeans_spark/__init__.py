@@ -42,6 +42,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    from localkmeans_spark.libraries import check_libraries
+
+    check_libraries()
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 

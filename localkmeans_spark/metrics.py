@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from scipy.optimize import linear_sum_assignment
 
 from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.real_numbers import (
@@ -109,6 +108,8 @@ def best_matching(counts: np.ndarray) -> dict[int, int]:
     dict of int to int
         Row (label) of ``counts`` by column (cluster), for the min(n_labels, k) pairs.
     """
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     rows, columns = linear_sum_assignment(counts, maximize=True)
     return {int(column): int(row) for row, column in zip(rows, columns, strict=True)}
 

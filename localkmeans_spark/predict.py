@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark import Broadcast
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import UserDefinedType
@@ -34,6 +33,9 @@ from localkmeans_spark.scoring import (
     wrong_width,
 )
 from localkmeans_spark.spark_private import is_connect
+
+if TYPE_CHECKING:
+    from pyspark import Broadcast
 
 _COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 # Larger centers are sent to each executor once, not with each task.
@@ -64,7 +66,7 @@ class FrameSender:
 
 
 def _received(frame: Any) -> Frame:
-    return frame.value if isinstance(frame, Broadcast) else frame
+    return frame if isinstance(frame, Frame) else frame.value
 
 
 def raises_cleanly(session: SparkSession) -> bool:

@@ -10,13 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from localkmeans_spark._version import __version__
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
-from localkmeans_spark.spark_private import HadoopPath, is_connect
+from localkmeans_spark.spark_private import HadoopPath, Py4JError, is_connect
 
 # Raise it when older versions of the library could not read what is written.
 FORMAT = 1

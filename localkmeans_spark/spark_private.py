@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from py4j.protocol import Py4JError
-from pyspark import RDD, SparkConf, SparkContext
+from pyspark import SparkConf
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark.errors import Fact, invalid
+
+if TYPE_CHECKING:
+    # Not in `pyspark-client`, as is py4j: all of a classic session is imported where it is needed.
+    from pyspark import RDD, SparkContext
+
+try:
+    from py4j.protocol import Py4JError
+except ImportError:
+
+    class Py4JError(Exception):  # type: ignore[no-redef]
+        """An error of the driver's JVM, of which there is none."""
+
 
 DRIVER_MEMORY, CONNECT_MESSAGES = "spark.driver.memory", "what Spark Connect takes"
 # What Spark's defaults give to a server of Spark Connect; eight sets of centers that fit into its
@@ -95,6 +106,8 @@ def binary_rdd(rows: DataFrame) -> RDD:
 
     Straight from the JVM's byte arrays: a Python RDD of rows would pickle each of them twice.
     """
+    from pyspark import RDD
+
     context = rows.sparkSession.sparkContext
     jvm: Any = context._jvm
     typed = getattr(rows._jdf, "as")(jvm.org.apache.spark.sql.Encoders.BINARY())
@@ -109,16 +122,16 @@ def mllib_kmeans(centers: np.ndarray, measure: str) -> Any:
     InvalidInputError
         In a session of Spark Connect.
     """
-    from pyspark.ml.clustering import KMeansModel
-    from pyspark.mllib.common import _py2java
-    from pyspark.mllib.linalg import Vectors
-
     session = SparkSession.active()
     if is_connect(session):
         raise invalid(
             "LocalKMeansModel", "the session for toMLlib()", "a classic one",
             Fact("one of Spark Connect"), "Use clusterCenters(), which is there in any session.",
         )  # fmt: skip
+    from pyspark.ml.clustering import KMeansModel
+    from pyspark.mllib.common import _py2java
+    from pyspark.mllib.linalg import Vectors
+
     context: Any = session.sparkContext
     clustering = context._jvm.org.apache.spark
     vectors = context._gateway.new_array(clustering.mllib.linalg.Vector, len(centers))
@@ -133,6 +146,8 @@ def mllib_kmeans(centers: np.ndarray, measure: str) -> Any:
 
 def submitted_conf() -> SparkConf:
     """Return the settings that spark-submit was told."""
+    from pyspark import SparkContext
+
     SparkContext._ensure_initialized()  # SparkConf knows them only then
     return SparkConf()
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
 from localkmeans_spark.config import FitConfig
@@ -22,7 +21,7 @@ from localkmeans_spark.data.statistics import concatenate
 from localkmeans_spark.data.summary import DataSummary, summarise
 from localkmeans_spark.data.worker_python import use_drivers_python
 from localkmeans_spark.errors import Fact, count_of, invalid
-from localkmeans_spark.spark_private import is_connect
+from localkmeans_spark.spark_private import Py4JError, is_connect
 
 
 class Jobs(Protocol):

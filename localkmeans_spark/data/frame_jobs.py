@@ -12,7 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from pyspark import SparkFiles, StorageLevel
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -132,6 +132,8 @@ class SentFile:
     @property
     def value(self) -> Any:
         """The payload, read anew."""
+        from pyspark import SparkFiles  # `pyspark-client` has none, but workers do
+
         with Path(SparkFiles.get(self._name)).open("rb") as file:
             return pickle.load(file)  # noqa: S301 — made by this fit's own driver
 

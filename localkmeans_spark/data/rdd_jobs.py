@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pickle
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark import SparkContext, StorageLevel
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from localkmeans_spark.data.merge_tree import tree_depth
@@ -20,6 +20,9 @@ from localkmeans_spark.data.partition import (
 )
 from localkmeans_spark.data.worker_python import check_workers
 from localkmeans_spark.spark_private import binary_rdd, count_executors
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 # Tasks a core: enough to even out partitions of different sizes, few enough to keep the fixed cost
 # of a task (about 10 ms) small.

@@ -6,13 +6,15 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
+from localkmeans_spark.spark_private import Py4JError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _NEEDED = ("numpy", "scipy", "pyarrow", "threadpoolctl", "localkmeans_spark")
 _OTHER_VERSION = re.compile(r"worker has different version:? \(?(\d+)[., ]+(\d+)")

@@ -94,8 +94,8 @@ class TestMake:
         run = self.make()
         targets = [line.split()[1] for line in run.stdout.splitlines()]
         assert targets == [
-            "help", "setup", "demo", "paper", "paper-quick", "test", "soak", "fuzz", "mutants",
-            "check", "bench-quick", "bench", "zip", "clean",
+            "help", "setup", "demo", "paper", "paper-quick", "test", "matrix", "soak", "fuzz",
+            "mutants", "check", "bench-quick", "bench", "zip", "clean",
         ]  # fmt: skip
 
     @pytest.mark.parametrize("says", ["Python 3.9.18", None])
