@@ -1,5 +1,6 @@
 """The driver's decisions, without Spark: partitions are simulated by the kernel."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -157,3 +158,69 @@ def test_sorted_digits_end_within_a_thousandth_of_centralized(local_steps):
         if local_steps >= 5:
             assert plain > 1.05 * central, "the case is too easy: the plain algorithm does it too"
             assert run.lloyd.reverts >= 1
+
+
+@pytest.mark.parametrize("local_steps", [4, "auto"])
+@pytest.mark.parametrize("stop_after", range(7))
+def test_a_run_restored_from_its_state_goes_on_the_same(local_steps, stop_after):
+    found = [
+        finding(100.0, centers=np.array([[1.0]]), spread=0.3),
+        finding(60.0, centers=np.array([[2.0]])),
+        finding(80.0, centers=np.array([[3.0]])),  # a rise: taken back
+        finding(60.0, centers=np.array([[4.0]])),
+        replace(finding(50.0, centers=np.array([[5.0]])), filled=np.array([True, False, False])),
+        finding(49.99, centers=np.array([[6.0]])),
+        finding(49.0, shift=0.0, centers=np.array([[6.0]])),
+    ]
+
+    def go_on(run, results):
+        orders = []
+        for result in results:
+            if (order := run.next_order()) is None:
+                break
+            orders.append(order)
+            run.absorb(order, result, Traffic(3, 5, 0.25))
+        return orders
+
+    first = run_of(local_steps=local_steps, max_iter=40, reseed=True)
+    go_on(first, found[:stop_after])
+    values, arrays = first.state()
+    second = run_of(local_steps=local_steps, max_iter=40, reseed=True)
+    second.restore(json.loads(json.dumps(values)), arrays)
+    ours, theirs = go_on(first, found[stop_after:]), go_on(second, found[stop_after:])
+    assert [order._replace(centers=None) for order in ours] == [
+        order._replace(centers=None) for order in theirs
+    ]
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a.centers, b.centers)
+    assert first.rounds == second.rounds
+    assert (first.n_iter, first.converged, first.bound) == (
+        second.n_iter, second.converged, second.bound)  # fmt: skip
+    np.testing.assert_array_equal(first.empty, second.empty)
+    np.testing.assert_array_equal(first.centers, second.centers)
+    # Known centers are kept, too: a worse end sends both back to the same ones.
+    assert first.settle(1e9) == second.settle(1e9)
+    np.testing.assert_array_equal(first.centers, second.centers)
+    assert first.n_iter == second.n_iter
+
+
+def test_new_centers_are_put_on_the_first_of_the_empty_clusters():
+    run = LloydRun(np.arange(8.0).reshape(4, 2), local_steps=2, max_iter=9, tol=0.0,
+                   safeguard=True, sum_sq=1.0, reseed=True)  # fmt: skip
+    moved = np.arange(8.0).reshape(4, 2) + 1.0
+    filled = np.array([True, False, False, False])
+    run.absorb(run.next_order(), replace(finding(9.0, shift=0.0, centers=moved), filled=filled),
+               NO_TRAFFIC)  # fmt: skip
+    np.testing.assert_array_equal(run.empty, [1, 2, 3])
+    before = moved.copy()
+    run.place(np.array([[70.0, 71.0], [80.0, 81.0]]))
+    np.testing.assert_array_equal(run.centers, [[1, 2], [70, 71], [80, 81], [7, 8]])
+    np.testing.assert_array_equal(moved, before)
+    assert not run.converged and not len(run.empty) and run.rounds[-1].reseeded == 2
+    run.place(np.empty((0, 2)))
+    assert run.rounds[-1].reseeded == 2
+
+
+def test_a_state_has_no_best_centers_before_the_first_round():
+    values, arrays = run_of().state()
+    assert values["best"] is None and set(arrays) == {"centers"}

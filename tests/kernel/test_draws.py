@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from localkmeans_spark.kernel import seeding
 from localkmeans_spark.kernel.draws import (
+    Arrivals,
     draw_arrivals,
     draw_row,
     draw_row_by_distance,
@@ -19,7 +21,12 @@ from localkmeans_spark.kernel.draws import (
     weighted_indices,
 )
 from localkmeans_spark.kernel.lloyd import Block
-from localkmeans_spark.kernel.seeding import distinct_rows, reduce_candidates
+from localkmeans_spark.kernel.seeding import (
+    accept_in_time_order,
+    distinct_rows,
+    reduce_candidates,
+)
+from tests.kernel.arrivals import arrivals_of
 
 LEVEL = 1e-4
 
@@ -118,3 +125,108 @@ def test_reduced_candidates_find_the_clusters():
     gaps = ((centers[:, None] - true) ** 2).sum(axis=2)
     assert sorted(gaps.argmin(axis=1)) == [0, 1, 2]
     assert gaps.min(axis=1).max() < 0.05
+
+
+@pytest.mark.parametrize("many_pairs", [0, 1 << 22])
+@pytest.mark.parametrize("seed", range(4))
+def test_distinct_rows_are_those_that_repeat_none_before_them(monkeypatch, many_pairs, seed):
+    monkeypatch.setattr(seeding, "_MANY_PAIRS", many_pairs)
+    rng = np.random.default_rng(seed)
+    # Close pairs, far pairs, pairs close in one column only; the last column knows no rounding.
+    rows = np.column_stack([
+        rng.integers(0, 4, 300) + 1e-3 * rng.integers(0, 2, 300),
+        rng.integers(-3, 3, 300) + 2e-3 * rng.integers(0, 2, 300),
+        rng.integers(0, 2, 300) * 1e-12,
+    ])  # fmt: skip
+    resolution = np.array([2e-3, 4e-3, 0.0])
+    kept = distinct_rows(rows, resolution)
+    expected = []
+    for row in rows:
+        if not any((np.abs(row - other) <= resolution).all() for other in expected):
+            expected.append(row)
+    np.testing.assert_array_equal(kept, expected)
+    assert 100 > len(kept) > 40
+
+
+@pytest.mark.parametrize("batch", [1, 3, 256])
+def test_candidates_are_accepted_by_their_chances_whatever_the_batch(monkeypatch, batch):
+    """The same centers and the same mean as a plain reading of the rule."""
+    monkeypatch.setattr(seeding, "_BATCH", batch)
+    rng = np.random.default_rng(2)
+    x = np.repeat(rng.normal(size=(40, 3)), 2, axis=0)
+    first = x[[0, 7]]
+    found = arrivals_of(x, first, 150, rng)
+    n = len(found.times)
+    for k in (4, 9, 60):
+        centers, remaining = accept_in_time_order(
+            found, first, k, np.full(3, 1e-9), np.random.default_rng(5)
+        )
+        chances = np.random.default_rng(5).random(n)
+        expected, ratios = list(first), []
+        for row, before, chance in zip(found.rows, found.sq_distances, chances, strict=True):
+            now = min(((row - center) ** 2).sum() for center in expected)
+            if len(expected) < k and chance * before < now:
+                expected.append(row)
+        np.testing.assert_array_equal(centers, expected)
+        # Looked at batch by batch: those of earlier batches do not know the later centers.
+        ratios = [
+            min(((row - center) ** 2).sum() for center in expected) / before
+            for row, before in zip(found.rows, found.sq_distances, strict=True)
+        ]
+        assert remaining >= max(1 / (n + 1), np.mean(ratios)) - 1e-12
+        if batch == 256:
+            assert 1 / (n + 1) <= remaining < 1
+
+
+def test_nothing_remains_but_one_part_in_the_arrivals():
+    # All arrivals are copies of one row: once it is a center, no distance is left.
+    found = Arrivals(np.arange(4.0), np.ones((4, 2)), np.full(4, 2.0), 8.0)
+    centers, remaining = accept_in_time_order(
+        found, np.zeros((1, 2)), 3, np.full(2, 1e-9), np.random.default_rng(0)
+    )
+    np.testing.assert_array_equal(centers, [[0, 0], [1, 1]])
+    assert remaining == 1 / 5
+    nobody = Arrivals(np.empty(0), np.empty((0, 2)), np.empty(0), 0.0)
+    rng = np.random.default_rng(0)
+    assert accept_in_time_order(nobody, np.zeros((1, 2)), 3, np.zeros(2), rng)[1] == 1.0
+
+
+def test_light_rows_are_drawn_last_without_replacement():
+    # Weights 1e9 apart: heavy rows come first but once in 1e8.
+    x = np.arange(8.0, dtype=np.float32)[:, None]
+    weight = np.where(np.arange(8) % 2, 1e9, 1.0)
+    _, rows = draw_rows_without_replacement([Block(x, weight)], 4, np.random.default_rng(1))
+    assert sorted(rows[:, 0]) == [1, 3, 5, 7] and rows.dtype == np.float64
+    _, rows = draw_rows_without_replacement([Block(x, weight)], 20, np.random.default_rng(1))
+    assert sorted(rows[:, 0]) == list(range(8))
+
+
+def test_equal_keys_keep_the_order_of_their_rows():
+    keys = np.zeros(40)
+    kept, rows = smallest_keys(keys, [np.arange(40.0)[:, None]], 20)
+    np.testing.assert_array_equal(rows[:, 0], np.arange(20))
+    np.testing.assert_array_equal(kept, np.zeros(20))
+
+
+def test_a_row_by_distance_is_any_row_where_all_are_centers():
+    rng = np.random.default_rng(0)
+    x = np.array([[4.0], [5.0]], dtype=np.float32)
+    row, potential = draw_row_by_distance([Block(x, None)], x.astype(float), rng)
+    assert (row.tolist(), potential, row.dtype) == ([4.0], 0.0, np.float64)
+    # By weight times distance: 1 x 4 against 1e9 x 0.0001.
+    x, weight = np.array([[2.0], [0.01]]), np.array([1.0, 1e9])
+    row, potential = draw_row_by_distance([Block(x, weight)], np.zeros((1, 1)), rng)
+    assert row[0] == 0.01 and potential == pytest.approx(100_004.0)
+    row, _ = draw_row_by_distance([Block(x * 0.1, None)], np.zeros((1, 1)), rng)
+    assert row[0] == pytest.approx(0.2), "a potential below 1 is drawn by, too"
+
+
+def test_reduced_candidates_weigh_by_their_rows():
+    candidates = np.array([[0.0], [1.0], [10.0]])
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        centers = reduce_candidates(candidates, np.array([3.0, 1.0, 2.0]), 2, rng)
+        np.testing.assert_allclose(np.sort(centers[:, 0]), [0.25, 10.0])
+    # k of k candidates: every one is a center, though nothing weighs there.
+    centers = reduce_candidates(candidates, np.array([1.0, 0.0, 0.0]), 3, rng)
+    np.testing.assert_array_equal(np.sort(centers[:, 0]), [0, 1, 10])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from localkmeans_spark.kernel.greedy import greedy_centers
+from localkmeans_spark.kernel.greedy import greedy_centers, n_trials
 from localkmeans_spark.kernel.sample import Sample
 from localkmeans_spark.kernel.seeding import accept_in_time_order
 from tests.kernel.arrivals import arrivals_of, cost
@@ -35,3 +35,8 @@ def test_copies_of_a_row_are_never_two_centers():
     made, _ = greedy_centers(found, first, 5, Sample(x, np.ones(150)), np.full(2, 1e-9), rng, 4)
     np.testing.assert_array_equal(np.unique(made, axis=0), [[0, 0], [1, 0], [5, 5]])
     assert len(made) == 3
+
+
+def test_draws_a_center_by_hand():
+    # 2 + ln k, twice that up to 100 clusters.
+    assert [n_trials(k) for k in (1, 7, 8, 100, 101, 1000)] == [4, 6, 8, 12, 6, 8]

@@ -90,3 +90,33 @@ def test_a_sample_of_extreme_numbers_keeps_its_digits(scale):
     moved = settle_on_sample(scale * np.array([[0.5], [9.0]]), sample, 3)
     np.testing.assert_allclose(moved / scale, [[0.0], [10.5]], atol=1e-12)
     assert sample.cost(moved) == pytest.approx(scale**2 * (8 * 1.0 + 8 * 0.25))
+
+
+def test_settling_by_weight():
+    x = np.array([[0.0], [4.0]] * 8 + [[100.0]])
+    weight = np.array([3.0, 1.0] * 8 + [1.0])
+    moved = settle_on_sample(np.array([[1.0], [99.0], [500.0]]), Sample(x, weight), 5)
+    np.testing.assert_allclose(moved, [[1.0], [99.0], [500.0]])  # (3 x 0 + 1 x 4) / 4
+    moved = settle_on_sample(np.array([[2.0], [99.0]]), Sample(x, weight), 1)
+    np.testing.assert_allclose(moved, [[1.0], [99.0]])
+
+
+def test_rows_far_beyond_the_others_are_no_part_of_a_sample():
+    x = np.concatenate([np.ones((20, 2)), [[1e9, 0.0]]])
+    sample = Sample(x, np.ones(21))
+    assert len(sample.x) == 20
+    far = arrivals_of(x, np.ones((1, 2)), 5, np.random.default_rng(0))
+    assert len(far.times) and sample.with_arrivals(far, np.ones((1, 2))) is sample
+    nothing = replace(far, potential=0.0)
+    assert sample.with_arrivals(nothing, np.ones((1, 2))) is sample
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_sample_stays_in_its_precision(dtype):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(50, 2))
+    joined = Sample(x[:20], np.full(20, 2.5), dtype).with_arrivals(
+        arrivals_of(x, x[:1], 10, rng), x[:1]
+    )
+    assert joined.x.dtype == dtype and len(joined.x) > 20
+    assert joined.limit == Sample(x[:20], np.full(20, 2.5), dtype).limit

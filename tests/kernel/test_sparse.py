@@ -6,6 +6,7 @@ from scipy import sparse as sp
 
 from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.assign import assign_rows, exact_nearest
+from localkmeans_spark.kernel.chunks import rows_made_dense
 from localkmeans_spark.kernel.draws import draw_arrivals, draw_row, sq_distances_to_nearest
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.local_steps import local_phase
@@ -185,3 +186,85 @@ def test_which_rows_are_kept_sparse():
     assert sparse.prefers_sparse(form(1, 100, 10))
     assert not sparse.prefers_sparse(form(1, 100, 11))
     assert not sparse.prefers_sparse(form(1, 63, 1))
+
+
+def test_scipy_rows_keep_their_numbers_and_are_left_alone():
+    repeated = sp.csr_array((np.array([1, 2]), np.array([3, 3]), np.array([0, 2])), shape=(1, 4))
+    rows = from_csr(repeated)
+    assert rows.values.dtype == np.float64 and rows.indices.dtype == rows.indptr.dtype == np.int32
+    assert repeated.nnz == 2, "the user's matrix is not changed"
+    single = sp.csr_array(np.eye(3, dtype=np.float32))
+    assert from_csr(single).values.dtype == np.float32
+    assert np.shares_memory(from_csr(single).values, single.data)
+
+
+def test_rows_below_each_other():
+    x = thin(6, 70, seed=3)
+    halves = [from_dense(x[:2]), from_dense(x[2:])]
+    rows = concatenate(halves)
+    np.testing.assert_array_equal(rows.toarray(), x)
+    assert rows.indptr.dtype == np.int32
+    np.testing.assert_array_equal(concatenate([x[:2], x[2:]]), x)
+    assert concatenate(halves[:1]) is halves[0]
+
+
+@pytest.mark.parametrize("form", [np.asarray, from_dense])
+def test_rows_that_are_not_finite_are_found_without_a_word_of_numpy(form):
+    x = np.array([[np.inf, 0], [-np.inf, 1], [3e38, 3e38], [np.nan, 0]], dtype=np.float32)
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(finite_rows(form(x)), [False, False, True, False])
+        assert finite_rows(form(x[2:3])) is None or finite_rows(form(x[2:3])).all()
+
+
+@pytest.mark.parametrize("form", [np.asarray, from_dense])
+@pytest.mark.parametrize("origin", [0.0, 0.5, -3.0])
+@pytest.mark.parametrize("at_a_time", [1, 2, 1000])
+def test_rows_at_a_limit_are_within_it(monkeypatch, form, origin, at_a_time):
+    monkeypatch.setattr("localkmeans_spark.kernel.sparse_rows.rows_made_dense", lambda _: at_a_time)
+    x = np.array([[2.0, 0], [0, -2.0], [0, 0], [2.5, 0], [0, -5.0], [1e200, 1], [1.0, 1.0]])
+    origins = np.array([origin, 0.0])
+    for limit in (0.4, 0.5, 1.0, 2.0, 2.5, 3.0, 5.0, 1e150):
+        with np.errstate(all="raise"):
+            found = rows_within(form(x), origins, limit)
+        expected = (np.abs(x - origins) <= limit).all(axis=1)
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == bool
+        near = rows_within(form(x[expected]), origins, limit)
+        assert near is None
+
+
+def test_how_many_rows_are_made_dense_at_a_time():
+    assert [rows_made_dense(d) for d in (0, 1, 1024, 2_097_152, 2_097_153, 9_000_000)] == [
+        2_097_152, 2_097_152, 2048, 1, 1, 1]  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [5, 200])
+def test_labels_do_not_depend_on_the_size_of_chunks(monkeypatch, columns):
+    """Rows that use few of the columns (5 of 200) or most of them; chunks of a few rows."""
+    x = np.zeros((60, 200))
+    x[:, :columns] = thin(60, columns, seed=6, density=0.4)
+    centers = thin(7, 200, seed=7, density=0.3) + 0.0
+    expected = ((x[:, None] - centers) ** 2).sum(axis=2)
+    rows = from_dense(x)
+    for size in (1, 7, 1000):
+        monkeypatch.setattr(sparse, "rows_per_chunk", lambda *_, size=size: size)
+        monkeypatch.setattr(sparse, "rows_made_dense", lambda _, size=size: size)
+        np.testing.assert_array_equal(sparse.nearest(rows, centers), expected.argmin(axis=1))
+        labels, sq_distances = sparse.exact_nearest(rows.astype(np.float32), centers)
+        np.testing.assert_array_equal(labels, expected.argmin(axis=1))
+        np.testing.assert_allclose(sq_distances, expected.min(axis=1), rtol=1e-12)
+        assert sq_distances.dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_raw_sparse_rows_are_labelled_in_the_precision_of_the_fit(dtype):
+    # 1 + 1e-9 is 1 in float32: a tie there, the second center's in float64.
+    x = np.zeros((1, 64))
+    x[0, 0] = 1.0 + 1e-9
+    centers = np.zeros((2, 64))
+    centers[:, 0] = 0.5, 1.5
+    for form in (from_dense(x), x):
+        labels, sq_distances = assign_rows(form, centers, np.zeros(64), dtype)
+        assert labels.tolist() == [int(dtype == "float64")] and sq_distances.shape == (1,)
+        none = assign_rows(form, centers, np.zeros(64), dtype, with_distances=False)[1]
+        assert form is not x or none.shape == (0,)

@@ -54,3 +54,22 @@ def test_a_local_phase_goes_from_direction_to_direction(form):
     np.testing.assert_allclose(ended, expected, rtol=1e-12)
     cosines = (x @ centers.T).max(axis=1)
     assert phase.inertia == pytest.approx(2.0 * (1.0 - cosines).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, from_dense])
+def test_rows_of_large_and_unusable_numbers_raise_nothing(form):
+    x = np.array([[3e38, 4e38], [np.inf, 1], [1e-30, 0], [0, 0]], dtype=np.float64)
+    x[2] *= 1e-300
+    with np.errstate(all="raise"):
+        units, is_zero = unit_rows(form(np.array(x)))
+    units = units if isinstance(units, np.ndarray) else units.toarray()
+    np.testing.assert_allclose(units[0], [0.6, 0.8])
+    assert not np.isfinite(units[1]).all()
+    np.testing.assert_array_equal(units[3], [0, 0])
+    assert is_zero[3]
+
+
+def test_narrow_rows_are_scaled_in_float64():
+    units, _ = unit_rows(np.array([[1, 3]], dtype=np.float32))
+    assert units.dtype == np.float64
+    assert (units**2).sum() == pytest.approx(1.0, rel=1e-15)
