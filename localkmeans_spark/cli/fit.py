@@ -11,6 +11,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark._version import __version__
+from localkmeans_spark.cli.catalog import check_output_table, write_table
 from localkmeans_spark.cli.columns import ADDED, Table
 from localkmeans_spark.cli.flags import Options, command_line
 from localkmeans_spark.cli.outputs import Output
@@ -25,7 +26,7 @@ from localkmeans_spark.cli.rows import (
     labelled,
     sampled,
 )
-from localkmeans_spark.cli.session import open_session
+from localkmeans_spark.cli.session import master, open_session
 from localkmeans_spark.cli.tables import find_source, read_table
 from localkmeans_spark.cli.text import json_line, masked
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
@@ -48,7 +49,9 @@ def run(options: Options) -> None:
         Output(options) as output,
         open_session("localkmeans fit", options.master, SETTINGS, options.debug) as spark,
     ):
-        say(OWNER, f"reading {options.input}")
+        if options.output_table:
+            check_output_table(OWNER, spark, options.output_table, bool(options.overwrite))
+        say(OWNER, f"reading {options.table or options.input}")
         table = read_table(OWNER, spark, source, options)
         for note in table.notes:
             say(OWNER, note)
@@ -88,10 +91,13 @@ def write_results(
     rows = labelled(_for_training_rows(model), table)
     if table.label_col:
         rows.persist()  # ids, label, cluster and distance only: written, then counted
-    assignments = folder.child("assignments")
-    rows.drop(LABEL).write.parquet(assignments.uri)
-    if not str(spark.sparkContext.master).startswith("local"):
-        check_written(OWNER, assignments, record.n_points)
+    if options.output_table:
+        write_table(rows.drop(LABEL), options.output_table, bool(options.overwrite))
+    else:
+        assignments = folder.child("assignments")
+        rows.drop(LABEL).write.parquet(assignments.uri)
+        if not master(spark).startswith("local"):
+            check_written(OWNER, assignments, record.n_points)
     counted = _confusion(rows, table.label_col, len(model.centers))
     rows.unpersist()
     if model.getHandleInvalid() == "keep":
@@ -165,7 +171,7 @@ def _report(
     record = model.summary.record
     own = _for_training_rows(model)
     rows, clusters = sampled(own, table, record.n_points + record.n_skipped, record.seed)
-    path = masked(str(options.input))
+    path = masked(str(options.table or options.input))
     features = table.features_col or ", ".join(table.feature_cols)
     run = {
         "input": path,
@@ -183,7 +189,7 @@ def _report(
         "precision": f"{record.dtype} rows, float64 sums",
         "finished": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         "software": f"localkmeans_spark {__version__}, PySpark {pyspark.__version__}, "
-        f"Python {platform.python_version()}, master {spark.sparkContext.master}",
+        f"Python {platform.python_version()}, master {master(spark)}",
     }
     return render(
         ReportData(

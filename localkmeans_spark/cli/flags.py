@@ -188,7 +188,8 @@ def _of_parameter(name: str) -> click.Option:
 
 def _input() -> list[click.Option]:
     return [
-        _flag("input", "File, directory or URI (required)."),
+        _flag("input", "File, directory or URI (required, or --table)."),
+        _flag("table", "Table of Spark's catalog instead: name, schema.name, catalog.schema.name."),
         _flag("format", "parquet, csv, json (a row a line), libsvm, or npz (X, optional y and "
               "scale); default: by the file's extension.", click.Choice(FORMATS)),
         _switch("header", "CSV: the first line holds the columns' names (default: yes, and stop if "
@@ -212,9 +213,10 @@ def _running() -> list[click.Option]:
     ]
 
 
-def _output(what: str) -> list[click.Option]:
+def _output(what: str, table: str) -> list[click.Option]:
     return [
         _flag("output", f"Directory for {what} (required)."),
+        _flag("output-table", f"Table of Spark's catalog to write the labelled rows to, {table}."),
         _switch("overwrite", "Replace the output of an earlier run once the new one is complete."),
     ]
 
@@ -226,7 +228,9 @@ def application() -> click.Group:
         *_input(),
         _flag("label-col", label),
         *(_of_parameter(name) for name in params.PARAMETERS if name not in _OTHERS),
-        *_output("model, assignments, history.csv, report.html, metrics.json"),
+        *_output(
+            "model, assignments, history.csv, report.html, metrics.json", "not to DIR/assignments"
+        ),
         _switch("report", "Write report.html; needs matplotlib and jinja2 (default: yes)."),
         _flag("config", "TOML file of flags; see below.", is_eager=True, callback=_read_config),
         *_running(),
@@ -234,7 +238,7 @@ def application() -> click.Group:
     predict = [
         _flag("model", "A saved model: DIR/model of fit."),
         *_input(),
-        *_output("Parquet files: id columns, prediction, distance"),
+        *_output("Parquet files: id columns, prediction, distance", "not to --output"),
         *_running(),
     ]
     diagnose = [
@@ -247,10 +251,10 @@ def application() -> click.Group:
     ]  # fmt: skip
     group = click.Group(name="localkmeans", help="K-means on Apache Spark; see COMMAND --help.")
     group = click.version_option(__version__, message="%(version)s")(group)
-    group.add_command(_command("fit", FIT_HELP, fit, "input k output", FIT_EPILOG))
-    words = "model input output"
+    group.add_command(_command("fit", FIT_HELP, fit, "input|table k output", FIT_EPILOG))
+    words = "model input|table output|output_table"
     group.add_command(_command("predict", PREDICT_HELP, predict, words, PREDICT_EPILOG))
-    group.add_command(_command("diagnose", DIAGNOSE_HELP, diagnose, "input label_col|model"))
+    group.add_command(_command("diagnose", DIAGNOSE_HELP, diagnose, "input|table label_col|model"))
     return group
 
 

@@ -23,7 +23,8 @@ class LocalPlace:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
-        self.uri = f"file://{self.path}"
+        # Databricks' Volumes are mounted on this path, but Spark goes to them by it alone.
+        self.uri = f"{'' if self.path.parts[1:2] == ('Volumes',) else 'file://'}{self.path}"
         self.real = os.path.realpath(self.path)
 
     def exists(self) -> bool:

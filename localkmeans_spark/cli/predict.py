@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 
+from pyspark.sql import DataFrame
+
+from localkmeans_spark.cli.catalog import check_output_table, write_table
 from localkmeans_spark.cli.columns import ADDED
 from localkmeans_spark.cli.flags import Options
 from localkmeans_spark.cli.outputs import Output
@@ -11,7 +15,7 @@ from localkmeans_spark.cli.places import local_path
 from localkmeans_spark.cli.printed import sizes_table
 from localkmeans_spark.cli.progress import say, tell_invalid
 from localkmeans_spark.cli.rows import LABEL, SETTINGS, check_written, labelled
-from localkmeans_spark.cli.session import open_session
+from localkmeans_spark.cli.session import master, open_session
 from localkmeans_spark.cli.tables import find_source, read_table
 from localkmeans_spark.cli.text import json_line
 from localkmeans_spark.errors import invalid
@@ -27,7 +31,7 @@ def run(options: Options) -> None:
     check_model(OWNER, options.model)
     source = find_source(OWNER, options)
     with (
-        Output(options) as output,
+        nullcontext() if options.output_table else Output(options) as output,
         open_session("localkmeans predict", options.master, SETTINGS, options.debug) as spark,
     ):
         model = load_model(options)
@@ -39,15 +43,22 @@ def run(options: Options) -> None:
             model.setFeaturesCol(table.features_col)
         else:
             model.setFeaturesCols(list(table.feature_cols))
-        folder = output.begin(spark)
-        say(OWNER, f"labelling {options.input}")
-        # The directory is there already, empty: it showed early that it can be written.
-        labelled(model, table).drop(LABEL).write.mode("append").parquet(folder.uri)
-        counts = spark.read.parquet(literal(folder.uri)).groupBy(ADDED[0]).count().collect()
-        sizes: dict[int, int] = {row[ADDED[0]]: row["count"] for row in counts}
-        if not str(spark.sparkContext.master).startswith("local"):
-            check_written(OWNER, folder, sum(sizes.values()))
-        output.publish("_SUCCESS", b"")
+        rows = labelled(model, table).drop(LABEL)
+        source_name = options.table or options.input
+        if output is None:
+            check_output_table(OWNER, spark, options.output_table, bool(options.overwrite))
+            say(OWNER, f"labelling {source_name}")
+            write_table(rows, options.output_table, bool(options.overwrite))
+            sizes = _sizes(spark.table(options.output_table))
+        else:
+            folder = output.begin(spark)
+            say(OWNER, f"labelling {source_name}")
+            # The directory is there already, empty: it showed early that it can be written.
+            rows.write.mode("append").parquet(folder.uri)
+            sizes = _sizes(spark.read.parquet(literal(folder.uri)))
+            if not master(spark).startswith("local"):
+                check_written(OWNER, folder, sum(sizes.values()))
+            output.publish("_SUCCESS", b"")
     k = len(model.centers)
     tell_invalid(OWNER, sizes.get(k, 0), k)
     print(sizes_table(sizes))
@@ -57,9 +68,15 @@ def run(options: Options) -> None:
         "d": model.numFeatures,
         "seconds": round(time.perf_counter() - began, 3),
         "model": options.model,
-        "output": output.final(),
+        "output": options.output_table if output is None else output.final(),
     }
     print(json_line(metrics), flush=True)
+
+
+def _sizes(rows: DataFrame) -> dict[int, int]:
+    """Count the rows of each cluster."""
+    counts = rows.groupBy(ADDED[0]).count().collect()
+    return {row[ADDED[0]]: row["count"] for row in counts}
 
 
 def check_model(owner: str, path: str) -> None:

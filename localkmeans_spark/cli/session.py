@@ -21,7 +21,7 @@ from localkmeans_spark.cli.failures import debug_wanted
 from localkmeans_spark.cli.java import ensure_java
 from localkmeans_spark.cli.package_zip import PACKAGE, build_zip
 from localkmeans_spark.errors import Fact, invalid
-from localkmeans_spark.spark_private import submitted_conf
+from localkmeans_spark.spark_private import is_connect, submitted_conf
 
 # As Spark's own (SparkSubmit, SparkMasterRegex); Mesos until 3.5.
 _MASTER = re.compile(
@@ -75,6 +75,8 @@ def open_session(
         cannot be reached.
     """
     active = SparkSession.getActiveSession()
+    if active is None and "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        active = SparkSession.builder.getOrCreate()  # the platform's own, which it also stops
     if active is not None:
         yield active
         return
@@ -95,6 +97,11 @@ def open_session(
                 spark.sparkContext.addPyFile(str(package))
         stack.callback(spark.stop)
         yield spark
+
+
+def master(spark: SparkSession) -> str:
+    """Return the session's master; of Spark Connect, which does not tell, a word for it."""
+    return "Spark Connect" if is_connect(spark) else str(spark.sparkContext.master)
 
 
 def check_master(master: str) -> None:

@@ -36,7 +36,7 @@ _NOT_LIBSVM = re.compile(
 
 @dataclass(frozen=True)
 class Source:
-    """An input whose format is known, or None when only Spark can look."""
+    """An input whose format (or "table") is known, or None when only Spark can look."""
 
     path: str
     format: str | None
@@ -51,6 +51,12 @@ def find_source(owner: str, options: Any) -> Source:
     InvalidInputError
         When a local input is missing or empty, or no format can be told from its name.
     """
+    if getattr(options, "table", None):
+        given = [name for name in ("format", *_CSV_FLAGS) if getattr(options, name, None)]
+        if given:
+            found = Fact(f"the table {options.table}")
+            raise invalid(owner, f"--{given[0]}", "given for files only", found, "Leave it out.")
+        return Source(options.table, "table")
     path = options.input or ""
     local = local_path(path)
     form = options.format or format_of([path])
@@ -104,6 +110,8 @@ def read_table(
     form = source.format or format_of(spark.read.text(source.path).inputFiles())
     if form is None:
         raise _no_format(owner, source.path)
+    if form == "table":
+        return assign_roles(owner, spark.table(source.path), options)
     if form in ("json", "libsvm"):
         first = [row[0] for row in spark.read.text(source.path).head(1)]
         check_no_parquet(owner, source.path, form, first)
