@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-if __package__ in (None, ""):  # run as a script: the repository is not on the path yet
+# Run as a script: the repository is not on the path yet. Databricks runs it without a file's name.
+if __package__ in (None, "") and "__file__" in globals():
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from localkmeans_spark.cli.main import script

@@ -26,7 +26,7 @@ from localkmeans_spark.cli.rows import (
     labelled,
     sampled,
 )
-from localkmeans_spark.cli.session import master, open_session
+from localkmeans_spark.cli.session import CONNECT, master, open_session
 from localkmeans_spark.cli.tables import find_source, read_table
 from localkmeans_spark.cli.text import json_line, masked
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
@@ -89,7 +89,8 @@ def write_results(
     say(OWNER, "labelling the rows")
     model.write().save(folder.child("model").uri)
     rows = labelled(_for_training_rows(model), table)
-    if table.label_col:
+    is_kept = table.label_col is not None and master(spark) != CONNECT
+    if is_kept:
         rows.persist()  # ids, label, cluster and distance only: written, then counted
     if options.output_table:
         write_table(rows.drop(LABEL), options.output_table, bool(options.overwrite))
@@ -99,7 +100,8 @@ def write_results(
         if not master(spark).startswith("local"):
             check_written(OWNER, assignments, record.n_points)
     counted = _confusion(rows, table.label_col, len(model.centers))
-    rows.unpersist()
+    if is_kept:
+        rows.unpersist()
     if model.getHandleInvalid() == "keep":
         tell_invalid(OWNER, record.n_skipped, len(model.centers))
     folder.child("history.csv").write(model.summary.history.to_csv(index=False).encode())

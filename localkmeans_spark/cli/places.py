@@ -23,8 +23,7 @@ class LocalPlace:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
-        # Databricks' Volumes are mounted on this path, but Spark goes to them by it alone.
-        self.uri = f"{'' if self.path.parts[1:2] == ('Volumes',) else 'file://'}{self.path}"
+        self.uri = f"{'' if _is_volume(str(self.path)) else 'file://'}{self.path}"
         self.real = os.path.realpath(self.path)
 
     def exists(self) -> bool:
@@ -109,12 +108,19 @@ def local_path(path: str) -> Path | None:
     configuration names. It is surely this machine's disk when the command itself starts Spark (it
     was not started by ``spark-submit``) and no Hadoop configuration is in the environment.
     """
+    if _is_volume(path):
+        return Path(path)
     if path.startswith("file:/"):
         return Path("/" + path.removeprefix("file:").lstrip("/"))
     configured = ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path) or any(map(os.environ.get, configured)):
         return None
     return Path(path)
+
+
+def _is_volume(path: str) -> bool:
+    """Say whether it is in a Volume of Databricks: mounted on the disk, known to Spark as it is."""
+    return path.startswith("/Volumes/") and "DATABRICKS_RUNTIME_VERSION" in os.environ
 
 
 def find_place(spark: SparkSession, path: str) -> Place:

@@ -29,6 +29,7 @@ _MASTER = re.compile(
     r"|yarn|spark://[^\s,]+:\d{1,5}(,[^\s,]+:\d{1,5})*|(k8s|mesos)://\S+"
 )
 _SECONDS = 10  # to wait for an answer of a master
+CONNECT = "Spark Connect"
 # The fast path between the JVM and the Python workers; conf/spark-defaults.conf says the same.
 # PySpark before 4.1 has no unix-domain sockets and takes no notice.
 FAST_SETTINGS = {
@@ -101,7 +102,7 @@ def open_session(
 
 def master(spark: SparkSession) -> str:
     """Return the session's master; of Spark Connect, which does not tell, a word for it."""
-    return "Spark Connect" if is_connect(spark) else str(spark.sparkContext.master)
+    return CONNECT if is_connect(spark) else str(spark.sparkContext.master)
 
 
 def check_master(master: str) -> None:

@@ -11,8 +11,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+import threadpoolctl
 from pyspark import TaskContext
-from threadpoolctl import ThreadpoolController
 
 from localkmeans_spark.data.block_format import StoredBlock, decode
 from localkmeans_spark.data.statistics import Statistics
@@ -140,7 +140,7 @@ def run_partitions(
     One answer.
     """
     merged, order = Answer(None, []), payload.value
-    with _blas().limit(limits=blas_threads(), user_api="blas"):
+    with _blas()(limits=blas_threads(), user_api="blas"):
         for number, stored in groupby(map(decode, data), key=lambda item: item.partition):
             partition = Partition(number, list(stored))
             runs = bool(partition.blocks) or empty_too
@@ -153,9 +153,11 @@ def run_partitions(
 
 
 @cache
-def _blas() -> ThreadpoolController:
-    """The process's BLAS libraries, looked up once: finding them takes some milliseconds."""
-    return ThreadpoolController()
+def _blas() -> Any:
+    """Return what limits BLAS threads; libraries are looked up once, as that takes milliseconds."""
+    if hasattr(threadpoolctl, "ThreadpoolController"):
+        return threadpoolctl.ThreadpoolController().limit
+    return threadpoolctl.threadpool_limits  # before threadpoolctl 3
 
 
 def blas_threads() -> int:
