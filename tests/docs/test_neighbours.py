@@ -36,7 +36,8 @@ def test_mlflow(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyP
     mlflow = pytest.importorskip("mlflow")
     pytest.importorskip("mlflow.spark")
     monkeypatch.chdir(tmp_path)
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/runs.db")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     names = {"spark": spark, "df": spark.createDataFrame(POINTS, SCHEMA)}
     exec(compile(block("python mlflow"), "NEIGHBOURS.md", "exec"), names)  # noqa: S102
     assert names["labels"].select("prediction").distinct().count() == 2
