@@ -21,7 +21,7 @@ from localkmeans_spark.data.partition import Frame, Partition
 from localkmeans_spark.fit.exchange import Exchange
 from localkmeans_spark.fit.lloyd_run import LloydRun, Order, Traffic
 from localkmeans_spark.kernel.lloyd import inertia_from_sums, means_or_kept
-from localkmeans_spark.kernel.plain_steps import PlainSteps
+from localkmeans_spark.kernel.local_steps import PlainSteps
 from localkmeans_spark.records import RoundRecord
 
 # An exact step is followed by anchored ones if the last round gained at least this share of what

@@ -12,9 +12,8 @@ from localkmeans_spark.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from localkmeans_spark.estimator import LocalKMeans
-    from localkmeans_spark.evaluation import LocalKMeansEvaluation
     from localkmeans_spark.model import LocalKMeansModel
-    from localkmeans_spark.records import FitRecord
+    from localkmeans_spark.records import FitRecord, LocalKMeansEvaluation
     from localkmeans_spark.summary import LocalKMeansSummary
 
 __all__ = [
@@ -31,7 +30,7 @@ _HOMES = {
     "LocalKMeans": "estimator",
     "LocalKMeansModel": "model",
     "LocalKMeansSummary": "summary",
-    "LocalKMeansEvaluation": "evaluation",
+    "LocalKMeansEvaluation": "records",
     "FitRecord": "records",
 }
 

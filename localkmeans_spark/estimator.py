@@ -12,10 +12,9 @@ from pyspark.ml.base import Estimator
 from pyspark.ml.util import MLReadable, MLWritable
 from pyspark.sql import DataFrame
 
-from localkmeans_spark.accessors import LocalKMeansParams, with_parameters
+from localkmeans_spark.accessors import LocalKMeansParams, fit_config, with_parameters
 from localkmeans_spark.data.columns import check_dataframe
 from localkmeans_spark.fit.driver import fit, fit_many
-from localkmeans_spark.fit_config import fit_config
 from localkmeans_spark.fit_multiple import SharedFits, check_maps
 from localkmeans_spark.model import LocalKMeansModel, fitted_model
 from localkmeans_spark.params import parameter_docs, signature

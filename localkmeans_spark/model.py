@@ -16,22 +16,22 @@ from localkmeans_spark.config import DataConfig
 from localkmeans_spark.data.checks import VALUE_RANGE
 from localkmeans_spark.data.columns import check_batch, check_dataframe, ingest_columns
 from localkmeans_spark.data.ingest import origin_of
-from localkmeans_spark.data.worker_python import use_drivers_python
+from localkmeans_spark.data.workers import use_drivers_python
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
-from localkmeans_spark.evaluation import LocalKMeansEvaluation, evaluate_scores
 from localkmeans_spark.kernel.spherical import unit_centers
 from localkmeans_spark.params import check_directions, checked
 from localkmeans_spark.persistence import ModelReader, ModelWriter
 from localkmeans_spark.predict import (
     FrameSender,
     allow_vector_columns,
+    evaluate_scores,
     or_raise,
     raises_cleanly,
     row_matrix,
     scores,
 )
 from localkmeans_spark.real_numbers import real_array
-from localkmeans_spark.records import FitRecord, FitResult
+from localkmeans_spark.records import FitRecord, FitResult, LocalKMeansEvaluation
 from localkmeans_spark.scoring import Frame, RowRule, invalid_rows, label_rows, wrong_width
 from localkmeans_spark.spark_private import is_connect
 from localkmeans_spark.summary import LocalKMeansSummary

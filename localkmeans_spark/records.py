@@ -210,3 +210,28 @@ class FitResult:
     centers: np.ndarray
     origin: np.ndarray | None
     record: FitRecord
+
+
+@dataclass(frozen=True)
+class LocalKMeansEvaluation:
+    """Cost and sizes of a model on some data, as :meth:`LocalKMeansModel.evaluate` returns them.
+
+    Attributes
+    ----------
+    inertia : float
+        Sum of weight times squared distance to the nearest center; with cosine distance, times
+        that distance.
+    clusterSizes : list of int
+        Rows per cluster; those of weight 0 are not counted.
+    clusterWeights, clusterInertia : list of float
+        Weight and inertia per cluster.
+    numSkipped : int
+        Rows with null, NaN, infinite or too large features (zeros with cosine distance), left out
+        of all of these.
+    """
+
+    inertia: float
+    clusterSizes: list[int]
+    clusterWeights: list[float]
+    clusterInertia: list[float]
+    numSkipped: int

@@ -7,7 +7,8 @@ whose driver has a JVM of its own; those of Spark Connect have none.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -41,6 +42,26 @@ Path = TypeVar("Path", bound="HadoopPath")
 def is_connect(session: SparkSession) -> bool:
     """Whether the session is one of Spark Connect, without contexts, RDDs and broadcasts."""
     return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+@contextmanager
+def analysis_errors_unlogged() -> Iterator[None]:
+    """Keep PySpark 4 from writing an analysis error to stderr, as JSON, before it raises it."""
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:  # PySpark 3.5 writes nothing
+        yield
+        return
+    names = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+    loggers = [PySparkLogger.getLogger(name) for name in names]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, was in zip(loggers, before, strict=True):
+            logger.disabled = was
 
 
 def memory_limits(session: SparkSession) -> dict[str, int]:

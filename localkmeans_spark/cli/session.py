@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pyspark import SparkConf
@@ -21,7 +21,11 @@ from localkmeans_spark.cli.failures import debug_wanted
 from localkmeans_spark.cli.java import ensure_java
 from localkmeans_spark.cli.package_zip import PACKAGE, build_zip
 from localkmeans_spark.errors import Fact, invalid
-from localkmeans_spark.spark_private import is_connect, submitted_conf
+from localkmeans_spark.spark_private import (
+    analysis_errors_unlogged,
+    is_connect,
+    submitted_conf,
+)
 
 # As Spark's own (SparkSubmit, SparkMasterRegex); Mesos until 3.5.
 _MASTER = re.compile(
@@ -82,9 +86,9 @@ def open_session(
         yield active
         return
     quiet = not (debug_wanted() if debug is None else debug)
-    if quiet:
-        _hush_pyspark()
     with ExitStack() as stack:
+        if quiet:
+            stack.enter_context(analysis_errors_unlogged())
         if "PYSPARK_GATEWAY_PORT" in os.environ:  # by spark-submit: its JVM is there already
             spark = _join(app_name, dict(conf or {}), master, quiet)
         else:
@@ -233,15 +237,6 @@ def _stderr_aside(quiet: bool) -> Iterator[Callable[[], str]]:
             sys.stderr.flush()
             os.dup2(real, 2)
             os.close(real)
-
-
-def _hush_pyspark() -> None:
-    """Keep PySpark 4 from writing an analysis error to stderr as JSON before it raises it."""
-    with suppress(ImportError):  # PySpark 3.5
-        from pyspark.logger import PySparkLogger
-
-        for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
-            PySparkLogger.getLogger(name).disabled = True
 
 
 @contextmanager

@@ -6,59 +6,22 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 from localkmeans_spark.config import FitConfig
 from localkmeans_spark.data.block_frame import block_frame
-from localkmeans_spark.data.first_pass import FirstPassOrder, describe_within, unpack
 from localkmeans_spark.data.frame_jobs import FrameJobs
-from localkmeans_spark.data.limits import Room
-from localkmeans_spark.data.partition import Answer, Merge, Worker, nothing
+from localkmeans_spark.data.limits import FirstPassOrder, Room, describe_within, unpack
+from localkmeans_spark.data.partition import Merge, Worker, concatenate, nothing
 from localkmeans_spark.data.rdd_jobs import RddJobs
-from localkmeans_spark.data.statistics import concatenate
 from localkmeans_spark.data.summary import DataSummary, summarise
-from localkmeans_spark.data.worker_python import use_drivers_python
+from localkmeans_spark.data.workers import use_drivers_python
 from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.spark_private import Py4JError, is_connect
 
-
-class Jobs(Protocol):
-    """How jobs are run on the encoded blocks of a fit; one class for each kind of session.
-
-    Attributes
-    ----------
-    n_partitions : int
-        Of the blocks; a guess before the first job of Spark Connect.
-    n_lanes : int
-        Tasks that run side by side.
-    n_executors : int
-    is_kept : bool
-        Whether blocks are kept between jobs, not made again by each.
-    """
-
-    n_partitions: int
-    n_lanes: int
-    n_executors: int
-    is_kept: bool
-
-    def all_read(self) -> None:
-        """Called once, after the first job."""
-
-    def run(
-        self,
-        worker: Worker,
-        payload: Any,
-        merge: Merge,
-        description: str,
-        summary_bytes: int = 0,
-        empty_too: bool = False,
-    ) -> tuple[Answer, int]:
-        """Run ``worker`` on every partition; return their merged answers and how many tasks ran."""
-
-    def close(self) -> None:
-        """Release the blocks."""
+Jobs = RddJobs | FrameJobs  # one for each kind of session; RddJobs says what they have
 
 
 @dataclass(frozen=True)
@@ -190,7 +153,7 @@ def open_blocks(
         use_drivers_python(session.sparkContext)
     room = Room(session, (config.k,) if ks is None else ks, config.owner)
     blocks = block_frame(df, config, room)
-    jobs: Jobs = (RddJobs if has_context else FrameJobs)(blocks, config.owner)
+    jobs = RddJobs(blocks, config.owner) if has_context else FrameJobs(blocks, config.owner)
     try:
         order = FirstPassOrder(
             (config.seed,) if seeds is None else tuple(seeds),

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from localkmeans_spark.config import FitConfig
-from localkmeans_spark.data.statistics import Statistics
+from localkmeans_spark.data.partition import Statistics
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 
 # Squares and products must stay inside the dtype: smallest and largest magnitude of the data.

@@ -1,24 +1,17 @@
-"""Column names → columns, by the rules of Spark SQL but without asking Spark.
-
-Asking would make PySpark 4 write its analysis error to stderr, as JSON, before ours is raised.
-"""
+"""Column names → columns, by the rules of Spark SQL; Spark is asked for nested fields alone."""
 
 from __future__ import annotations
 
-import contextlib
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+from pyspark.sql.types import StructField
 
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
-
-# One part of a dotted name: between backticks (doubled ones stand for one), or free of them.
-_PART = re.compile(r"(?:`((?:[^`]|``)+)`|([^`.]+))(?:\.(?!$)|$)")
+from localkmeans_spark.spark_private import analysis_errors_unlogged
 
 
 class FoundColumn(NamedTuple):
@@ -69,20 +62,15 @@ class ColumnNames:
         whole = self._named(name)
         if len(whole) == 1:
             return FoundColumn(quoted(whole[0].name), whole[0])
-        parts = _parts(name)
-        first = self._named(parts[0]) if parts else []
-        if len(whole) > 1 or len(first) > 1:
-            fact = Fact(f"{name!r}, which {len(whole) or len(first)} columns have")
+        if whole:
+            fact = Fact(f"{name!r}, which {len(whole)} columns have")
             raise self._wrong(parameter, "the name of one column", fact, "Rename all but one. ")
-        found, known = self._nested(first[0], parts[1:]) if first else (None, True)
-        if found is not None:
-            return FoundColumn(name, found)
-        # Left to Spark: fields inside arrays and maps, and names that begin with an alias of the
-        # DataFrame.
-        if not known or any(self._named(part) for part in parts[1:]):
-            with contextlib.suppress(AnalysisException):
-                return FoundColumn(name, self._df.select(F.col(name)).schema[0])
-        raise self._wrong(parameter, "the name of a column", name)
+        with analysis_errors_unlogged():
+            try:
+                (field,) = self._df.select(F.col(name)).schema
+            except (AnalysisException, ValueError):  # none, or several as by "*"
+                raise self._wrong(parameter, "the name of a column", name) from None
+        return FoundColumn(name, field)
 
     def check_new(self, new: Mapping[str, str | None]) -> None:
         """Raise if a column to be added has the name of another one.
@@ -120,18 +108,6 @@ class ColumnNames:
     def _named(self, name: str) -> list[StructField]:
         return self._fields.get(self._key(name), [])
 
-    def _nested(self, field: StructField, names: list[str]) -> tuple[StructField | None, bool]:
-        """Return the field at the end of a path of structs, if any, and whether that is sure."""
-        for name in names:
-            kind = field.dataType
-            if not isinstance(kind, StructType):
-                return None, not isinstance(kind, ArrayType | MapType)
-            inside = [item for item in kind if self._key(item.name) == self._key(name)]
-            if len(inside) != 1:
-                return None, True
-            field = inside[0]
-        return field, True
-
     def _wrong(self, parameter: str, rule: str, fact: str, fix: str = "") -> InvalidInputError:
         present = ", ".join(self._df.columns) or "none"
         return invalid(
@@ -142,15 +118,3 @@ class ColumnNames:
 def case_matters(session: SparkSession) -> bool:
     """Whether names that differ in case only are different names."""
     return str(session.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-
-
-def _parts(name: str) -> list[str]:
-    """Split a dotted name; empty if Spark could not read it."""
-    parts, at = [], 0
-    while at < len(name):
-        part = _PART.match(name, at)
-        if part is None:
-            return []
-        parts.append(part[2] if part[1] is None else part[1].replace("``", "`"))
-        at = part.end()
-    return parts

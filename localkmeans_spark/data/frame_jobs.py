@@ -17,7 +17,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from localkmeans_spark.data.merge_tree import tree_depth
 from localkmeans_spark.data.partition import (
     Answer,
     Enclosed,
@@ -26,6 +25,7 @@ from localkmeans_spark.data.partition import (
     merge_answers,
     run_partitions,
 )
+from localkmeans_spark.data.rdd_jobs import tree_depth
 
 # Payloads up to this size travel with the query, larger ones as a file that the session keeps: a
 # query of 32 MB takes seconds, one of 128 MB is refused.
@@ -35,7 +35,7 @@ _lanes: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
 
 
 class FrameJobs:
-    """Jobs on a DataFrame of encoded blocks; see :class:`~data.blocks.Jobs`.
+    """Jobs on a DataFrame of encoded blocks; with the attributes of ``RddJobs``.
 
     Answers come to the client and are merged there; where they are large, some at a time are
     merged by a task before.

@@ -1,11 +1,17 @@
-"""What must fit into memory, checked before long work."""
+"""What must fit into memory, checked before long work, and the first pass, which sends no more."""
 
 from __future__ import annotations
 
+import pickle
+import zlib
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.checks import several_widths
+from localkmeans_spark.data.partition import Partition, Statistics, describe
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 from localkmeans_spark.spark_private import CONNECT_MESSAGES, DRIVER_MEMORY, memory_limits
 
@@ -109,3 +115,66 @@ class Room:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:,.0f} MB"
+
+
+class FirstPassOrder(NamedTuple):
+    """What partitions are asked in the first pass.
+
+    Attributes
+    ----------
+    seeds : sequence of int
+        Each gets a random row.
+    max_features : int
+        Wider rows are refused: nothing of their width is made.
+    max_bytes : int
+        A partition sends nothing larger.
+    """
+
+    seeds: Sequence[int]
+    max_features: int
+    max_bytes: int
+
+
+class Description(NamedTuple):
+    """One partition's answer; no statistics when they would be too large.
+
+    ``statistics`` are pickled and compressed: those of hashed text are zeros mostly, and at 2**18
+    features 85 partitions would send more than 1 GB of them. ``nbytes`` is their size then, 0 when
+    they were not made.
+    """
+
+    has_rows: bool
+    n_features: int
+    nbytes: int
+    statistics: bytes | None
+
+
+def describe_within(partition: Partition, order: FirstPassOrder) -> list[Description]:
+    """Summarise a partition if the driver has room for it. Runs on: executor."""
+    n_features = partition.stored[-1].block.x.shape[1]
+    if n_features > order.max_features:
+        return [Description(bool(partition.blocks), n_features, 0, None)]
+    found = describe(partition, order.seeds)
+    packed = zlib.compress(pickle.dumps(found, pickle.HIGHEST_PROTOCOL), 1)
+    fits = len(packed) <= order.max_bytes
+    return [Description(found.n_points > 0, n_features, len(packed), packed if fits else None)]
+
+
+def unpack(found: Sequence[Description], room: Room, config: FitConfig) -> list[Statistics]:
+    """Return the statistics of all partitions.
+
+    Raises
+    ------
+    InvalidInputError
+        If the rows have several widths, or centers or statistics do not fit into memory.
+    """
+    widths = {item.n_features for item in found if item.has_rows}
+    if len(widths) > 1:
+        raise several_widths(widths, config)
+    room.check_centers(max(widths, default=0))
+    packed = [item.statistics for item in found if item.statistics is not None]
+    if len(packed) < len(found):
+        nbytes = max(item.nbytes for item in found)
+        raise room.too_many_partitions(len(found), max(widths), nbytes)
+    # Made by this fit's own workers.
+    return [pickle.loads(zlib.decompress(item)) for item in packed]  # noqa: S301

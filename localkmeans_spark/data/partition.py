@@ -1,4 +1,4 @@
-"""One partition, the paper's partition: its rows, its frame, work on it. Runs on: executors."""
+"""One partition: its rows, its frame, work on it. Runs on: executors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import threadpoolctl
 from pyspark import TaskContext
 
 from localkmeans_spark.data.block_format import StoredBlock, decode
-from localkmeans_spark.data.statistics import Statistics
 from localkmeans_spark.kernel import draws, sparse
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse_rows import SparseRows
@@ -257,3 +256,39 @@ class Frame(NamedTuple):
         size = np.abs(centers) + np.abs(self.mean - partition.origin)
         size *= 2.0 * np.finfo(np.float64).eps
         return np.einsum("kd,kd->k", size, size)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the first pass says of one partition (sums relative to ``origin``).
+
+    ``first_rows`` holds one row drawn by weight for every seed asked for; ``checksum`` is that of
+    its blocks; ``other_length`` is the length of one of the ``wrong_length`` rows; ``middle``,
+    ``usual`` and ``scale`` are those of :class:`~kernel.typical.Typical`.
+    """
+
+    partition: int
+    n_points: int
+    n_features: int
+    sum_weights: float
+    sums: np.ndarray
+    sum_sq: float
+    largest: np.ndarray
+    origin: np.ndarray
+    middle: np.ndarray
+    usual: np.ndarray
+    scale: float
+    invalid_features: int
+    invalid_weights: int
+    wrong_length: int
+    first_rows: dict[int, np.ndarray]
+    zero_rows: int = 0
+    vanished_rows: int = 0
+    least_weight: float = 1.0
+    checksum: int = 0
+    other_length: int = 0
+
+
+def concatenate(left: list, right: list) -> list:
+    """Merge lists of per-partition findings."""
+    return left + right

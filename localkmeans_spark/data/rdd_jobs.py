@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from localkmeans_spark.data.merge_tree import tree_depth
 from localkmeans_spark.data.partition import (
     Answer,
     Enclosed,
@@ -18,11 +18,50 @@ from localkmeans_spark.data.partition import (
     merge_answers,
     run_partitions,
 )
-from localkmeans_spark.data.worker_python import check_workers
+from localkmeans_spark.data.workers import check_workers
 from localkmeans_spark.spark_private import binary_rdd, count_executors
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+# Summaries of all tasks together up to this size go straight to the driver.
+DIRECT_BYTES = 32 << 20
+# Through a tree, the driver takes this much at once; Spark refuses spark.driver.maxResultSize.
+TREE_BYTES = 256 << 20
+# Every level is a stage of its own.
+_MAX_DEPTH = 5
+
+
+def levels(n_tasks: int, depth: int) -> list[int]:
+    """Return how many tasks hold summaries at each level of ``RDD.treeAggregate``.
+
+    The first is ``n_tasks``, the last is what reaches the driver.
+    """
+    found, left = [n_tasks], float(n_tasks)
+    scale = max(math.ceil(n_tasks ** (1.0 / depth)), 2)
+    while left > scale + left / scale:
+        left /= scale
+        found.append(int(left))
+    return found
+
+
+def tree_depth(n_tasks: int, summary_bytes: int) -> int:
+    """Return the least depth whose last level the driver can hold, else the one that leaves least.
+
+    Parameters
+    ----------
+    n_tasks : int
+    summary_bytes : int
+        Of one task.
+    """
+    if n_tasks * summary_bytes <= DIRECT_BYTES:
+        return 1
+    depths = range(2, _MAX_DEPTH + 1)
+    for depth in depths:
+        if levels(n_tasks, depth)[-1] * summary_bytes <= TREE_BYTES:
+            return depth
+    return min(depths, key=lambda depth: levels(n_tasks, depth)[-1])
+
 
 # Tasks a core: enough to even out partitions of different sizes, few enough to keep the fixed cost
 # of a task (about 10 ms) small.
@@ -32,13 +71,23 @@ _ENCLOSED_BYTES = 128 << 10
 
 
 class RddJobs:
-    """Jobs on a cached RDD of encoded blocks; see :class:`~data.blocks.Jobs`.
+    """Jobs on a cached RDD of encoded blocks.
 
     Parameters
     ----------
     blocks : DataFrame
         As ``block_frame`` makes it.
     owner : str
+
+    Attributes
+    ----------
+    n_partitions : int
+        Of the blocks; a guess before the first job of Spark Connect.
+    n_lanes : int
+        Tasks that run side by side.
+    n_executors : int
+    is_kept : bool
+        Whether blocks are kept between jobs, not made again by each.
     """
 
     def __init__(self, blocks: DataFrame, owner: str) -> None:

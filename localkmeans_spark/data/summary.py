@@ -9,8 +9,7 @@ import numpy as np
 
 from localkmeans_spark.config import FitConfig
 from localkmeans_spark.data.checks import check_statistics
-from localkmeans_spark.data.partition import Frame
-from localkmeans_spark.data.statistics import Statistics
+from localkmeans_spark.data.partition import Frame, Statistics
 from localkmeans_spark.kernel.chunks import slices
 from localkmeans_spark.kernel.exact_sum import grids_for
 

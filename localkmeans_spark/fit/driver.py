@@ -12,14 +12,12 @@ from pyspark.sql import DataFrame
 from localkmeans_spark.config import FitConfig
 from localkmeans_spark.data.columns import check_batch, check_dataframe
 from localkmeans_spark.data.summary import DataSummary
-from localkmeans_spark.data.worker_errors import told_plainly
+from localkmeans_spark.data.workers import told_plainly
 from localkmeans_spark.fit.checkpoint import open_checkpoint
 from localkmeans_spark.fit.partitions import Partitions, open_partitions
 from localkmeans_spark.fit.requests import Assignment, Request, assignment
-from localkmeans_spark.fit.rounding import rounding_warnings
 from localkmeans_spark.fit.run import Fit, Run, restart_seeds
-from localkmeans_spark.fit.tolerance import tolerance_warnings
-from localkmeans_spark.fit.wide_columns import wide_column_warnings
+from localkmeans_spark.fit.warnings import FitWarnings
 from localkmeans_spark.records import FitRecord, FitResult
 
 logger = logging.getLogger("localkmeans_spark")
@@ -187,9 +185,7 @@ def _record(
         warnings=[
             *item.warnings,
             *item.few_rows(),
-            *rounding_warnings(data, config, centers, found),
-            *wide_column_warnings(data, config, centers, found.weights.sum(axis=0)),
-            *tolerance_warnings(config, data, lloyd, float(found.inertia.sum())),
+            *FitWarnings(data, config, centers, found).all(lloyd),
         ],
         restarts=item.records(run),
         empty_clusters=config.empty_clusters,

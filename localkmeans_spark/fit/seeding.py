@@ -12,14 +12,14 @@ from localkmeans_spark.fit import requests
 from localkmeans_spark.fit.held_rows import HeldRows, driver_holds
 from localkmeans_spark.fit.requests import Asking
 from localkmeans_spark.kernel.draws import Arrivals, generator, weighted_indices
-from localkmeans_spark.kernel.greedy import greedy_centers, n_trials
-from localkmeans_spark.kernel.sample import Sample, settle_on_sample
+from localkmeans_spark.kernel.sample import Sample, improve_on_sample, settle_on_sample
 from localkmeans_spark.kernel.seeding import (
     accept_in_time_order,
     distinct_rows,
+    greedy_centers,
+    n_trials,
     reduce_candidates,
 )
-from localkmeans_spark.kernel.swaps import improve_on_sample
 
 # Candidates a pass asks for, per center still missing: clusters found early take most of the
 # potential with them, so later centers cost more of them, and a greedy choice uses up several.

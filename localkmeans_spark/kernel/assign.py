@@ -10,7 +10,7 @@ import numpy as np
 from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
 from localkmeans_spark.kernel.differences import decide, score_rounding, sq_distance_to
-from localkmeans_spark.kernel.narrow import highest, is_narrow
+from localkmeans_spark.kernel.nearest import highest, is_narrow
 from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 

@@ -13,7 +13,7 @@ from localkmeans_spark.kernel.chunks import rows_per_sum, slices
 from localkmeans_spark.kernel.differences import sq_distance_to
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.nearest import Scorer
-from localkmeans_spark.kernel.sparse_rows import SparseRows, concatenate
+from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 
 def generator(seed: int, *key: int) -> np.random.Generator:
@@ -240,26 +240,6 @@ def stopped(arrivals: Arrivals, until: float) -> Arrivals:
             arrivals.potential,
         )
     return replace(arrivals, until=until)
-
-
-def draw_row_by_distance(
-    blocks: Sequence[Block], centers: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, float]:
-    """Draw one row with probability E_ij / E_i (Algorithm 2 to the letter).
-
-    Returns
-    -------
-    row : ndarray of shape (n_features,), float64
-        In the partition's frame; any row when E_i is 0.
-    potential : float
-        E_i, the sum of ``w * squared distance`` to the nearest center.
-    """
-    x = concatenate([block.x for block in blocks])
-    mass = np.concatenate([_mass_of_rows(block) for block in blocks])
-    mass *= sq_distances_to_nearest(x, centers)
-    potential = float(mass.sum())
-    chosen = int(weighted_indices(mass, 1, rng)[0]) if potential > 0 else 0
-    return x[chosen].astype(np.float64), potential
 
 
 def sq_distances_to_nearest(

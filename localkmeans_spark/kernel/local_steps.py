@@ -20,10 +20,11 @@ from localkmeans_spark.kernel.lloyd import (
     LocalPhase,
     add_cluster_sums,
     inertia_from_sums,
+    lloyd_step,
     means_or_kept,
 )
 from localkmeans_spark.kernel.nearest import Scorer
-from localkmeans_spark.kernel.plain_steps import PlainSteps, wants_plain_steps
+from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 # Products of fewer multiplications a row than this cost less than keeping bounds.
 _MIN_PRODUCT = 2048
@@ -235,3 +236,29 @@ def _move_rows(
         pairs = np.arange(0, 2 * len(rows) + 1, 2)
         one_hot = csr_array((signed, places.ravel(), pairs), shape=(len(rows), len(touched)))
         sums[touched] += one_hot.T @ x[rows].astype(np.float64, copy=False)
+
+
+def wants_plain_steps(blocks: Sequence[Block]) -> bool:
+    """Whether the blocks are sparse: a row's product is cheap then, and bounds need dense rows."""
+    return any(isinstance(block.x, SparseRows) for block in blocks)
+
+
+class PlainSteps:
+    """The cluster sums of a partition's rows, from step to step.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, n_features), float64
+        Those of the last step.
+    sums : ndarray of shape (k, n_features), float64
+    weights : ndarray of shape (k,), float64
+    """
+
+    def __init__(self, blocks: Sequence[Block], centers: np.ndarray) -> None:
+        self._blocks = blocks
+        self.step(centers)
+
+    def step(self, centers: np.ndarray, steps_left: int = 0) -> None:
+        """Assign every row to the nearest of new centers."""
+        self.centers = centers
+        self.sums, self.weights = lloyd_step(self._blocks, centers)

@@ -11,7 +11,7 @@ from pyspark.ml.linalg import Vectors
 from scipy import sparse as sp
 
 from localkmeans_spark import InvalidInputError, LocalKMeans, LocalKMeansModel
-from localkmeans_spark.fit_config import fit_config
+from localkmeans_spark.accessors import fit_config
 
 
 @pytest.fixture(scope="module")

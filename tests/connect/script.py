@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark import InvalidInputError, LocalKMeans
-from localkmeans_spark.data import frame_jobs, merge_tree
+from localkmeans_spark.data import frame_jobs, rdd_jobs
 from tests.frozen.fits import FITS, result_of
 
 # Those of sparse rows come from RDDs. ``python -m tests.connect.script FOLDER all`` does the rest.
@@ -38,13 +38,13 @@ def main() -> None:
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
     names = [name for name in FITS if name not in NOT_HERE] if "all" in sys.argv else MOST
     found: dict[str, Any] = {"fits": {name: result_of(spark, name) for name in names}}
-    limit, direct = frame_jobs._ENCLOSED_BYTES, merge_tree.DIRECT_BYTES
+    limit, direct = frame_jobs._ENCLOSED_BYTES, rdd_jobs.DIRECT_BYTES
     frame_jobs._ENCLOSED_BYTES = 100
     found["payload in a file"] = {name: result_of(spark, name) for name in SOME}
     frame_jobs._ENCLOSED_BYTES = limit
-    merge_tree.DIRECT_BYTES = 0
+    rdd_jobs.DIRECT_BYTES = 0
     found["answers merged by tasks"] = {name: result_of(spark, name) for name in SOME}
-    merge_tree.DIRECT_BYTES = direct
+    rdd_jobs.DIRECT_BYTES = direct
 
     frame_class: Any = type(spark.range(1))
     persist, frame_class.persist = frame_class.persist, _refused

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from localkmeans_spark import LocalKMeans
-from localkmeans_spark.data.arrow_batches import small_batches
+from localkmeans_spark.data.block_frame import small_batches
 from localkmeans_spark.spark_private import plan_text, with_settings
 
 

@@ -15,11 +15,10 @@ from localkmeans_spark.data import summary
 from localkmeans_spark.data.ingest import origin_of
 from localkmeans_spark.errors import InvalidInputError
 from localkmeans_spark.fit.driver import fit, run_to_the_end
-from localkmeans_spark.fit.rounding import rounding_warnings
 from localkmeans_spark.fit.run import Fit
+from localkmeans_spark.fit.warnings import FitWarnings
 from localkmeans_spark.kernel.lloyd import Block
-from localkmeans_spark.kernel.sample import Sample
-from localkmeans_spark.kernel.swaps import improve_on_sample
+from localkmeans_spark.kernel.sample import Sample, improve_on_sample
 from localkmeans_spark.kernel.typical import typical
 
 from .frames import frame_of, split
@@ -42,7 +41,7 @@ def run(x, k, dtype, weights=None):
     run_to_the_end([found], partitions)
     best, centers, assignment = found.winner()
     assert all(record.inertia >= 0 for record in best.lloyd.rounds)
-    told = rounding_warnings(partitions.data, config, centers, assignment)
+    told = FitWarnings(partitions.data, config, centers, assignment).rounding()
     return centers, float(assignment.inertia.sum()), told
 
 

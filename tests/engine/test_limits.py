@@ -7,10 +7,8 @@ from pyspark.sql import functions as F
 
 from localkmeans_spark import LocalKMeans
 from localkmeans_spark.config import FitConfig
-from localkmeans_spark.data import first_pass
 from localkmeans_spark.data.block_format import StoredBlock
-from localkmeans_spark.data.first_pass import Description, FirstPassOrder, describe_within, unpack
-from localkmeans_spark.data.limits import Room
+from localkmeans_spark.data.limits import Description, FirstPassOrder, Room, describe_within, unpack
 from localkmeans_spark.data.partition import Partition
 from localkmeans_spark.errors import InvalidInputError
 from localkmeans_spark.fit.driver import fit
@@ -71,16 +69,6 @@ def test_many_partitions_of_wide_rows_fit_if_they_are_sparse(spark):
     rows = sparse_rows(spark, 2**18, 120)
     found = fit(rows, FitConfig(k=2, seed=1, max_iter=1))
     assert found.record.n_features == 2**18
-
-
-def test_answers_of_the_first_pass_are_the_same_packed(spark, monkeypatch):
-    x = np.zeros((40, 90))
-    x[:, ::30] = np.random.default_rng(0).normal(size=(40, 3))
-    config = FitConfig(k=3, seed=2)
-    packed = fit(frame_of(spark, [x[:20], x[20:]]), config)
-    monkeypatch.setattr(first_pass, "_pack", lambda array: array)
-    plain = fit(frame_of(spark, [x[:20], x[20:]]), config)
-    np.testing.assert_array_equal(packed.centers, plain.centers)
 
 
 def test_answers_too_large_are_not_sent(spark):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localkmeans_spark.data.merge_tree import DIRECT_BYTES, TREE_BYTES, levels, tree_depth
+from localkmeans_spark.data.rdd_jobs import DIRECT_BYTES, TREE_BYTES, levels, tree_depth
 
 
 def test_small_sums_go_straight_to_the_driver():

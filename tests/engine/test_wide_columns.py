@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from localkmeans_spark import LocalKMeans
-from localkmeans_spark.fit.wide_columns import widest
+from localkmeans_spark.fit.warnings import widest
 
 
 @pytest.mark.parametrize(

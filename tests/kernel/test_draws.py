@@ -13,7 +13,6 @@ from localkmeans_spark.kernel.draws import (
     Arrivals,
     draw_arrivals,
     draw_row,
-    draw_row_by_distance,
     draw_rows_without_replacement,
     generator,
     smallest_keys,
@@ -81,16 +80,6 @@ def test_arrivals_follow_the_law_of_algorithm_2(weighted):
     np.testing.assert_allclose(
         found.sq_distances, np.minimum(found.rows[:, 0] ** 2, (found.rows[:, 0] - 5.5) ** 2)
     )
-
-
-def test_one_row_by_distance():
-    x = np.array([[0.0], [1.0], [3.0]])
-    rng = np.random.default_rng(2)
-    rows = [draw_row_by_distance([Block(x, None)], x[:1], rng) for _ in range(5000)]
-    counts = np.bincount([int(row[0]) for row, _ in rows], minlength=4)
-    assert counts[0] == 0
-    assert chisquare(counts[[1, 3]], [500, 4500]).pvalue > LEVEL
-    assert {potential for _, potential in rows} == {10.0}
 
 
 def test_draws_without_replacement_merge_like_one():
@@ -206,19 +195,6 @@ def test_equal_keys_keep_the_order_of_their_rows():
     kept, rows = smallest_keys(keys, [np.arange(40.0)[:, None]], 20)
     np.testing.assert_array_equal(rows[:, 0], np.arange(20))
     np.testing.assert_array_equal(kept, np.zeros(20))
-
-
-def test_a_row_by_distance_is_any_row_where_all_are_centers():
-    rng = np.random.default_rng(0)
-    x = np.array([[4.0], [5.0]], dtype=np.float32)
-    row, potential = draw_row_by_distance([Block(x, None)], x.astype(float), rng)
-    assert (row.tolist(), potential, row.dtype) == ([4.0], 0.0, np.float64)
-    # By weight times distance: 1 x 4 against 1e9 x 0.0001.
-    x, weight = np.array([[2.0], [0.01]]), np.array([1.0, 1e9])
-    row, potential = draw_row_by_distance([Block(x, weight)], np.zeros((1, 1)), rng)
-    assert row[0] == 0.01 and potential == pytest.approx(100_004.0)
-    row, _ = draw_row_by_distance([Block(x * 0.1, None)], np.zeros((1, 1)), rng)
-    assert row[0] == pytest.approx(0.2), "a potential below 1 is drawn by, too"
 
 
 def test_reduced_candidates_weigh_by_their_rows():

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from localkmeans_spark.kernel.greedy import greedy_centers, n_trials
 from localkmeans_spark.kernel.sample import Sample
-from localkmeans_spark.kernel.seeding import accept_in_time_order
+from localkmeans_spark.kernel.seeding import accept_in_time_order, greedy_centers, n_trials
 from tests.kernel.arrivals import arrivals_of, cost
 
 

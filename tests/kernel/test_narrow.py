@@ -7,8 +7,7 @@ import pytest
 
 from localkmeans_spark.kernel import assign, nearest
 from localkmeans_spark.kernel.assign import exact_nearest
-from localkmeans_spark.kernel.narrow import highest, is_narrow
-from localkmeans_spark.kernel.nearest import Scorer
+from localkmeans_spark.kernel.nearest import Scorer, highest, is_narrow
 
 
 def test_highest_by_hand():

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from localkmeans_spark.kernel.sample import Sample, settle_on_sample
-from localkmeans_spark.kernel.swaps import _Exchange, improve_on_sample
+from localkmeans_spark.kernel.sample import Sample, _Exchange, improve_on_sample, settle_on_sample
 from tests.kernel.arrivals import cost
 
 SETTINGS = {"rounds": 4, "tries": 128, "steps": 3}
