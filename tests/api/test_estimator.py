@@ -119,15 +119,6 @@ def test_every_kind_of_features_gives_the_same_model(spark, kind):
     assert model.transform(df).groupBy("prediction").count().count() == 3
 
 
-def test_decimal_boolean_and_long_columns(spark):
-    rows = [(1, True, 2), (2, False, 3), (50, True, 60)]
-    df = spark.createDataFrame(rows, "a bigint, b boolean, c int")
-    df = df.withColumn("c", F.col("c").cast("decimal(10,2)"))
-    model = LocalKMeans(k=2, featuresCols=["a", "b", "c"], seed=1).fit(df)
-    assert np.allclose(centers_of(model), [(1.5, 0.5, 2.5), (50.0, 1.0, 60.0)], rtol=1e-14)
-    assert sorted(model.summary.clusterSizes) == [1, 2]
-
-
 def test_column_errors_name_the_columns_present(pairs, spark):
     with pytest.raises(InvalidInputError, match=r"'featuresCol'.*'f'.*features"):
         LocalKMeans(featuresCol="f").fit(pairs)
@@ -163,12 +154,6 @@ def test_too_few_distinct_rows(spark):
     assert model.summary.k == 2
     assert model.summary.clusterSizes == [2, 2]
     assert model.summary.record.k_requested == 5
-
-
-def test_no_rows(spark):
-    df = spark.createDataFrame([], "features array<double>")
-    with pytest.raises(InvalidInputError, match="0 rows"):
-        LocalKMeans().fit(df)
 
 
 def test_canonical_order_is_by_size_then_coordinates(spark):
@@ -214,13 +199,6 @@ def test_verbose_reaches_stderr_without_logging_set_up(pairs, capsys, monkeypatc
     assert "round 1" in capsys.readouterr().err
     assert logger.handlers == []
     assert logger.level == logging.NOTSET
-
-
-def test_nothing_stays_cached(pairs, newly_cached):
-    LocalKMeans(seed=1).fit(pairs)
-    with pytest.raises(InvalidInputError):
-        LocalKMeans(initialCenters=[[1.0]]).fit(pairs)
-    assert not newly_cached()
 
 
 def test_mllib_code_runs_with_the_import_changed(pairs):

@@ -5,9 +5,12 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
+from benchmarks.in_process import InProcessPartitions
 from localkmeans_spark.config import DataConfig, FitConfig
 from localkmeans_spark.errors import InvalidInputError
-from localkmeans_spark.fit.driver import fit
+from localkmeans_spark.fit.driver import fit, run_to_the_end
+from localkmeans_spark.fit.run import Fit
+from localkmeans_spark.fit.warnings import FitWarnings
 
 from .frames import frame_of, split
 
@@ -169,14 +172,21 @@ def test_tight_pairs_far_from_zero(spark, offset, dtype):
         ([[2.0]], 1, 1),
     ],
 )
-def test_too_few_distinct_rows(spark, mode, rows, k, expected):
+def test_too_few_distinct_rows(mode, rows, k, expected):
+    config = FitConfig(k=k, init_mode=mode)
     for m in (1, 3, 8):
-        result = fit(frame_of(spark, split(rows, m)), FitConfig(k=k, init_mode=mode))
-        assert len(result.centers) == len(np.unique(result.centers, axis=0)) == expected
-        assert sum(result.record.cluster_sizes) == len(rows)
-        assert result.record.inertia == pytest.approx(0.0, abs=1e-9)
-        assert len(result.record.warnings) == (1 if expected < k else 0)
-        for text in result.record.warnings:
+        parts = [part for part in split(rows, m) if len(part)]
+        partitions = InProcessPartitions(parts, dtype=config.data.dtype)
+        item = Fit(config, partitions.data)
+        run_to_the_end([item], partitions)
+        run, centers, found = item.winner()
+        assert len(centers) == len(np.unique(centers, axis=0)) == expected
+        assert found.sizes.sum() == len(rows)
+        assert found.inertia.sum() == pytest.approx(0.0, abs=1e-9)
+        warnings = FitWarnings(partitions.data, config, centers, found).all(run.lloyd)
+        told = [*item.few_rows(), *warnings]
+        assert len(told) == (1 if expected < k else 0)
+        for text in told:
             assert f"k={k}" in text and f"only {expected}" in text
 
 
@@ -198,13 +208,6 @@ def test_a_center_far_away_keeps_its_place(spark, offset):
     np.testing.assert_array_equal(result.centers[1], [1e6, 1e6])
     assert result.record.cluster_sizes == [60, 0]
     np.testing.assert_allclose(result.centers[0], x.mean(axis=0), atol=1e-9)
-
-
-def test_k_1_is_the_weighted_mean(spark):
-    parts = [[[1.0, 0.0], [2.0, 0.0]], [[6.0, 4.0]]]
-    config = FitConfig(k=1, data=DataConfig(weight_col="weight"))
-    result = fit(frame_of(spark, parts, [[1, 1], [2]]), config)
-    np.testing.assert_allclose(result.centers, [[3.75, 2.0]], rtol=1e-12)
 
 
 def test_tol_0_stops_when_labels_stop_changing(spark, digits):

@@ -91,13 +91,6 @@ def test_fits_side_by_side_are_the_fits_alone(spark, digits):
     assert n_jobs <= 1 + 2 + passes + most + 3, "one job a step, whatever the number of fits"
 
 
-def test_too_few_distinct_rows(spark):
-    frame = frame_of(spark, split([[0.1], [0.1], [0.7], [0.7]], 2))
-    result = fit(frame, FitConfig(k=5, n_init=3))
-    assert sorted(result.centers[:, 0]) == pytest.approx([0.1, 0.7])
-    assert len(result.record.warnings) == 1
-
-
 def test_many_sets_of_centers_are_cut_into_jobs(spark, digits, monkeypatch):
     whole = fit(digits, FitConfig(k=10, seed=1, n_init=4))
     monkeypatch.setattr("localkmeans_spark.fit.partitions._JOB_BYTES", 8 * 10 * 64 * 2)
