@@ -67,3 +67,12 @@ def test_the_best_cost_at_exchanges_falls_to_lloyds(layout):
     anchors = [cost for cost, after in zip(costs, state.kinds[1:], strict=False) if after == "A"]
     assert anchors == sorted(anchors, reverse=True)
     assert costs[-1] <= 1.05 * run(partitions, X[:12], "single", 1, 200)[0][-1]
+
+
+def test_anchored_steps_that_raised_the_cost_are_taken_back():
+    partitions = InProcessPartitions(np.array_split(X[np.argsort(X[:, 0])], 30))
+    start = X[np.random.default_rng(3).choice(len(X), 12, replace=False)]
+    costs, state = run(partitions, start, "anchored", 20, 150)
+    pairs = zip(state.kinds, state.rounds[1:], strict=False)
+    assert any(kind == "A" and after.reverted for kind, after in pairs), "the case is too easy"
+    assert costs[-1] <= costs.min() * (1 + 1e-9)
