@@ -37,7 +37,7 @@ $(READY): pyproject.toml
 demo: $(READY)  ## cluster handwritten digits on Spark and write a report
 	$(BIN)/python jobs/demo_data.py $(DEMO)/digits.npz
 	$(BIN)/python jobs/fit.py --input $(DEMO)/digits.npz --k 10 --local-steps 5 --max-iter 60 \
-	  --partitions 8 --seed 1 --output $(DEMO)/run --overwrite
+	  --n-init 10 --partitions 8 --seed 1 --output $(DEMO)/run --overwrite
 	@echo "Report: $(CURDIR)/$(DEMO)/run/report.html"
 
 # Data that is not here: make paper PAPER_DATA='--mnist m.npz --cifar10 c.npz --posture Postures.csv'

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from localkmeans_spark.model import LocalKMeansModel
     from localkmeans_spark.records import FitRecord, LocalKMeansEvaluation
     from localkmeans_spark.summary import LocalKMeansSummary
+    from localkmeans_spark.sweep import Sweep
 
 __all__ = [
     "FitRecord",
@@ -23,6 +24,7 @@ __all__ = [
     "LocalKMeansEvaluation",
     "LocalKMeansModel",
     "LocalKMeansSummary",
+    "Sweep",
     "__version__",
 ]
 
@@ -32,6 +34,7 @@ _HOMES = {
     "LocalKMeansSummary": "summary",
     "LocalKMeansEvaluation": "records",
     "FitRecord": "records",
+    "Sweep": "sweep",
 }
 
 

@@ -35,6 +35,9 @@ AnyClass = TypeVar("AnyClass", bound=type)
 
 _CLASS_LEVEL = Params._dummy().uid  # where LocalKMeans.k says that it belongs
 
+NEW_COLUMNS = ("predictionCol", "distanceCol", "distancesCol", "secondCol", "marginCol")
+"""Parameters that name columns which transform adds."""
+
 # Of these two, setting one clears the other.
 _FEATURES = {"featuresCol": "featuresCols", "featuresCols": "featuresCol"}
 
@@ -180,7 +183,7 @@ class LocalKMeansParams(
             )
 
     def _check_new_columns(self, dataset: DataFrame) -> None:
-        new = {name: self._value(name) for name in ("predictionCol", "distanceCol")}
+        new = {name: self._value(name) for name in NEW_COLUMNS}
         ColumnNames(dataset, type(self).__name__).check_new(new)
 
 
@@ -192,6 +195,12 @@ def _is_ours(param: Any) -> bool:
 def fit_config(params: LocalKMeansParams) -> FitConfig:
     """Read every parameter once; raise if two of them contradict each other."""
     params._check_features()
+    if params.getStandardize() and params.getDistanceMeasure() == "cosine":
+        raise invalid(
+            "LocalKMeans", "parameter 'standardize'", "False with distanceMeasure='cosine'", True,
+            "Cosine distance compares directions, which dividing features would turn: scale the "
+            "columns yourself if that is what you want.",
+        )  # fmt: skip
     k, centers = _clusters(params)
     seed: int | None = params.getSeed()
     # Short enough to type again. The generators want seeds >= 0; MLlib takes negative ones.

@@ -32,6 +32,8 @@ class DataConfig:
     distance_measure : str
         ``"euclidean"``, or ``"cosine"``: rows are scaled to length 1, and rows of zeros, which
         have no direction, fall under ``handle_invalid``.
+    standardize : bool
+        Divide features by their standard deviations.
     """
 
     features_col: str = PARAMETERS["featuresCol"].default
@@ -41,6 +43,7 @@ class DataConfig:
     dtype: str = PARAMETERS["dtype"].default
     handle_invalid: str = PARAMETERS["handleInvalid"].default
     distance_measure: str = PARAMETERS["distanceMeasure"].default
+    standardize: bool = PARAMETERS["standardize"].default
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,13 @@ from pyspark.sql import DataFrame
 
 from localkmeans_spark.accessors import LocalKMeansParams, fit_config, with_parameters
 from localkmeans_spark.data.columns import check_dataframe
+from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.fit.driver import fit, fit_many
 from localkmeans_spark.fit_multiple import SharedFits, check_maps
 from localkmeans_spark.model import LocalKMeansModel, fitted_model
 from localkmeans_spark.params import parameter_docs, signature
 from localkmeans_spark.persistence import EstimatorReader, EstimatorWriter
+from localkmeans_spark.sweep import Sweep, checked_ks
 
 if TYPE_CHECKING:
     from pyspark.ml._typing import ParamMap
@@ -232,6 +234,61 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
             ]
 
         return SharedFits([(item.data, item.checkpoint_dir) for item in configs], fit_group)
+
+    def sweep(self, dataset: DataFrame, ks: Iterable[int] = range(2, 21)) -> Sweep:
+        """Fit every k, measure each clustering, and say which k to take.
+
+        All fits share one cached copy of the rows and the same Spark jobs; the models are those
+        of single fits, bit for bit. The measures take two more passes for all k together.
+
+        Parameters
+        ----------
+        dataset : DataFrame
+        ks : iterable of int, default 2 to 20
+            Numbers of clusters, each >= 1.
+
+        Returns
+        -------
+        Sweep
+            ``table`` with cost, silhouette, Calinski-Harabasz, Davies-Bouldin and agreement of
+            each k; ``best_k`` and ``reason``; ``models``; ``plot()``.
+
+        Raises
+        ------
+        InvalidInputError
+            If ``ks`` holds no number, or ``initialCenters`` fixes k.
+
+        Examples
+        --------
+        >>> from localkmeans_spark import LocalKMeans
+        >>> rows = [([x + i / 10, y],) for x in (0.0, 9.0) for y in (0.0, 9.0) for i in range(5)]
+        >>> df = spark.createDataFrame(rows, "features array<double>")
+        >>> sweep = LocalKMeans(seed=1).sweep(df, ks=range(2, 6))
+        >>> sweep.best_k
+        4
+        >>> sweep.table.round(3)[["k", "cost", "silhouette", "agreement"]]
+           k     cost  silhouette  agreement
+        0  2  405.400       0.799      1.000
+        """
+        sizes = checked_ks(ks)
+        if self.getInitialCenters() is not None:
+            raise invalid(
+                "LocalKMeans", "parameter 'initialCenters'", "unset for a sweep, where k varies",
+                Fact(f"{len(self.getInitialCenters())} centers"), "Call clear on it.",
+            )  # fmt: skip
+        # One seed for all, also where none was given.
+        first = self.copy({self.getParam("seed"): fit_config(self).seed}) if sizes[1:] else self
+        estimators = [first.copy({self.getParam("k"): k}) for k in sizes]
+        check_dataframe(dataset, "LocalKMeans")
+        self._check_new_columns(dataset)
+        configs = [fit_config(estimator) for estimator in estimators]
+        with _visible_log(self.getVerbose()):
+            results = fit_many(dataset, configs, with_measures=True)
+        models = [
+            fitted_model(estimator, result, dataset)
+            for estimator, result in zip(estimators, results, strict=True)
+        ]
+        return Sweep(dict(zip(sizes, models, strict=True)), results)
 
     def write(self) -> EstimatorWriter:
         """Return a writer: ``kmeans.write().overwrite().save(path)``."""

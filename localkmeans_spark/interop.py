@@ -37,6 +37,15 @@ def to_mllib(
     return model
 
 
+def check_unscaled(scales: np.ndarray | None, library: str) -> None:
+    """Raise if a model divides features first: other libraries' models have no place for that."""
+    if scales is not None:
+        raise invalid(
+            "LocalKMeansModel", f"the model for {library}", "of a fit without standardize",
+            Fact("standardize=True"), "Put a StandardScaler before a fit without standardize.",
+        )  # fmt: skip
+
+
 def check_mllib(model: Any, owner: str) -> None:
     """Raise unless this is MLlib's fitted k-means of the DataFrame interface."""
     from pyspark.ml.clustering import BisectingKMeansModel, KMeansModel

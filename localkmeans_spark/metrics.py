@@ -17,6 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.kernel.agreement import (  # noqa: F401 — public here
+    adjusted_rand,
+    normalized_mutual_info,
+)
 from localkmeans_spark.real_numbers import (
     check_centers,
     check_counts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +12,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from localkmeans_spark import interop
-from localkmeans_spark.accessors import LocalKMeansParams, with_parameters
+from localkmeans_spark.accessors import NEW_COLUMNS, LocalKMeansParams, with_parameters
 from localkmeans_spark.config import DataConfig
-from localkmeans_spark.data.checks import VALUE_RANGE
 from localkmeans_spark.data.columns import check_batch, check_dataframe, ingest_columns
 from localkmeans_spark.data.ingest import origin_of
 from localkmeans_spark.data.workers import use_drivers_python
-from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
+from localkmeans_spark.describe import Description, describe, nearest_of
+from localkmeans_spark.drift import Drift, drift_of
+from localkmeans_spark.errors import Fact, count_of, invalid
+from localkmeans_spark.kernel.scale import factors_of
 from localkmeans_spark.kernel.spherical import unit_centers
+from localkmeans_spark.model_checks import checked_numbers, unusable_rows
+from localkmeans_spark.new_columns import with_new_columns
 from localkmeans_spark.params import check_directions, checked
 from localkmeans_spark.persistence import ModelReader, ModelWriter
 from localkmeans_spark.predict import (
@@ -30,7 +35,6 @@ from localkmeans_spark.predict import (
     row_matrix,
     scores,
 )
-from localkmeans_spark.real_numbers import real_array
 from localkmeans_spark.records import FitRecord, FitResult, LocalKMeansEvaluation
 from localkmeans_spark.scoring import Frame, RowRule, invalid_rows, label_rows, wrong_width
 from localkmeans_spark.spark_private import is_connect
@@ -40,8 +44,6 @@ if TYPE_CHECKING:
     from pyspark.ml._typing import ParamMap
     from pyspark.ml.clustering import KMeansModel
     from sklearn.cluster import KMeans as SklearnKMeans
-
-_LARGEST = VALUE_RANGE["float64"][1]
 
 
 @with_parameters("rows both", set_by="rows")
@@ -60,6 +62,13 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
         in the fit. Without an origin, rows are compared in float64.
     distanceMeasure : str, optional
         ``"euclidean"`` or ``"cosine"``.
+    scales : array of shape (n_features,), optional
+        Standard deviations, > 0, that features are divided by before rows and centers are compared
+        (``standardize``); centers are in the rows' own units all the same.
+
+    Attributes
+    ----------
+    scales : ndarray of shape (n_features,), float64, or None
 
     Notes
     -----
@@ -94,9 +103,12 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
         origin: np.ndarray | None = None,
         dtype: str = "float64",
         distanceMeasure: str = "euclidean",
+        scales: Any = None,
     ) -> None:
         super().__init__()
-        self.centers = _numbers("centers", centers, "a (k, n_features) array of finite numbers")
+        self.centers = checked_numbers(
+            "centers", centers, "a (k, n_features) array of finite numbers"
+        )
         self._set(k=len(self.centers), distanceMeasure=distanceMeasure)
         known = origin is not None
         checked(type(self).__name__, "dtype", dtype)
@@ -108,12 +120,25 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
         else:
             origin = self._checked_origin(origin) if known else origin_of(self.centers)
             self.frame = Frame(self.centers, origin, frame_dtype)
+        self.scales = None if scales is None else self._checked_scales(scales)
+        if self.scales is not None:
+            self._set(standardize=True)
+            factors = factors_of(self.scales, frame_dtype)
+            self.frame = self.frame._replace(centers=self.centers * factors, scales=self.scales)
         self._sender = FrameSender(self.frame)
         self._summary: LocalKMeansSummary | None = None
 
     def _checked_origin(self, origin: Any) -> np.ndarray:
         rule = f"an array of {self.numFeatures} finite numbers, one for each feature"
-        return _numbers("origin", origin, rule, (self.numFeatures,))
+        return checked_numbers("origin", origin, rule, (self.numFeatures,))
+
+    def _checked_scales(self, scales: Any) -> np.ndarray:
+        rule = f"an array of {self.numFeatures} numbers > 0, one for each feature"
+        found = checked_numbers("scales", scales, rule, (self.numFeatures,))
+        if (found <= 0).any() or self.frame.is_cosine:
+            fact = Fact("cosine distance" if self.frame.is_cosine else "numbers <= 0")
+            raise invalid("LocalKMeansModel", "scales", rule, fact, "Leave them out.")
+        return found
 
     def __repr__(self) -> str:
         return (
@@ -164,7 +189,7 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
             raise wrong_width("LocalKMeansModel", "value", self.numFeatures, rows.shape[1])
         labels, _, usable = label_rows(rows, self.frame, with_costs=False)
         if usable is not None:
-            raise _unusable(self.frame, int((~usable).sum()))
+            raise unusable_rows(self.frame, int((~usable).sum()))
         return int(labels[0]) if single else labels
 
     def _set_summary(
@@ -192,33 +217,57 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
     def _transform(self, dataset: DataFrame) -> DataFrame:
         check_dataframe(dataset, "LocalKMeansModel")
         self._check_new_columns(dataset)
-        handling, distance_col = self.getHandleInvalid(), self.getDistanceCol()
-        scored = f"{self.uid}_scored"
-        raises = raises_cleanly(dataset.sparkSession)
+        handling, raises = self.getHandleInvalid(), raises_cleanly(dataset.sparkSession)
         on_invalid = {"error": "count" if raises else "raise"}.get(handling, "null")
         rule = self._row_rule(on_invalid, tells_width=raises)
-        column = self._scores(dataset, rule, distance_col is not None, handling != "skip")
-        result = dataset.withColumn(scored, column)
-        found = F.col(scored if distance_col is None else f"{scored}.label")
-        label, n_labels = found, len(self.centers)
-        if handling == "skip":
-            result = result.where(found.isNotNull())
-        elif handling == "keep":
-            label, n_labels = F.coalesce(found, F.lit(n_labels)), n_labels + 1
+        names = {name: self._value(name) for name in NEW_COLUMNS}
+        column = self._scores(
+            dataset, rule, names["distanceCol"] is not None, handling != "skip",
+            with_all=any(names[name] for name in NEW_COLUMNS[2:]),
+        )  # fmt: skip
 
-        def checked(value: Column) -> Column:
-            # On every new column: Spark computes only those that are asked for.
-            return or_raise(value, found, rule, self.frame) if raises else value
+        def checked(value: Column, label: Column) -> Column:
+            return or_raise(value, label, rule, self.frame) if raises else value
 
-        # Metadata as MLlib writes it: an encoder after this stage knows the number of labels.
-        nominal = {"ml_attr": {"type": "nominal", "num_vals": n_labels}}
-        added = {self.getPredictionCol(): checked(label).alias("label", metadata=nominal)}
-        if distance_col is not None:
-            cost = F.col(f"{scored}.cost")
-            distance = cost if self.frame.is_cosine else F.sqrt(cost)
-            # What comes through pandas (PySpark before 4.1) has null for NaN.
-            added[distance_col] = checked(F.coalesce(distance, F.lit(float("nan"))))
-        return result.withColumns(added).drop(scored)
+        scored = (f"{self.uid}_scored", column)
+        k, is_cosine = len(self.centers), self.frame.is_cosine
+        return with_new_columns(dataset, scored, names, handling, k, is_cosine, checked)
+
+    def describe(self, dataset: DataFrame, profile: Sequence[str] = (), n: int = 3) -> Description:
+        """Say what the clusters are like, in the words of the table's columns.
+
+        Parameters
+        ----------
+        dataset : DataFrame
+        profile : sequence of str
+            Columns that are no features (region, category, date), to be told by their most
+            frequent values; dates by month.
+        n : int
+            Rows nearest each center, and farthest from it, to be shown.
+
+        Returns
+        -------
+        Description
+            Pandas tables ``clusters``, ``features``, ``rows`` and ``profile``.
+
+        Notes
+        -----
+        A pass for the features (the 100 that differ most between centers), two for the rows, two
+        for each profile: cache rows that are dear to make.
+        """
+        return describe(self, dataset, profile, n)
+
+    def nearest(self, dataset: DataFrame, n: int) -> DataFrame:
+        """Return the ``n`` rows nearest each center, in one pass.
+
+        They come with the columns of ``transform``, ``rank`` from 1, and ``distance`` if
+        ``distanceCol`` is unset.
+        """
+        return nearest_of(self, dataset, n)
+
+    def drift(self, dataset: DataFrame) -> Drift:
+        """Compare shares and distances by cluster with those of the fit, in one pass."""
+        return drift_of(self.summary.record, self.evaluate(dataset))
 
     def evaluate(self, dataset: DataFrame) -> LocalKMeansEvaluation:
         """Measure cost and sizes on data, in one pass.
@@ -261,9 +310,14 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
         return RowRule("LocalKMeansModel", subject, on_invalid, tells_width)
 
     def _scores(
-        self, dataset: DataFrame, rule: RowRule, with_costs: bool, deterministic: bool
+        self,
+        dataset: DataFrame,
+        rule: RowRule,
+        with_costs: bool,
+        deterministic: bool,
+        with_all: bool = False,
     ) -> Column:
-        """Check the features and return the column of labels, or of labels and costs."""
+        """Check the features and return the column of labels, or of labels and more."""
         self._check_features()
         if (self.getDistanceMeasure() == "cosine") != self.frame.is_cosine:
             raise invalid(
@@ -282,7 +336,7 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
             use_drivers_python(dataset.sparkSession.sparkContext)
         frame = self._sender.on_workers(dataset.sparkSession)
         features = columns.as_features()
-        return scores(features, columns.kind, frame, rule, with_costs, deterministic)
+        return scores(features, columns.kind, frame, rule, with_costs, deterministic, with_all)
 
     def write(self) -> ModelWriter:
         """Return a writer: ``model.write().overwrite().save(path)``."""
@@ -298,6 +352,7 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
 
         Scala can load what it saves.
         """
+        interop.check_unscaled(self.scales, "MLlib")
         names = {"featuresCol": self.getFeaturesCol(), "predictionCol": self.getPredictionCol()}
         return interop.to_mllib(self.centers, names, self.getDistanceMeasure())
 
@@ -316,6 +371,7 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
         With cosine distance its centers have length 1, so its labels are ours; its ``inertia_`` is
         that of the rows scaled to length 1, twice the cosine cost.
         """
+        interop.check_unscaled(self.scales, "scikit-learn")
         centers = self.frame.centers
         if self._summary is None:
             return interop.to_sklearn(centers)
@@ -333,43 +389,11 @@ def fitted_model(
 ) -> LocalKMeansModel:
     """Make the model of a fit, with the estimator's name and parameters."""
     measure = result.record.distance_measure
-    model = LocalKMeansModel(result.centers, result.origin, result.record.dtype, measure)
+    dtype = result.record.dtype
+    model = LocalKMeansModel(result.centers, result.origin, dtype, measure, result.scales)
     model._resetUid(estimator.uid)
     estimator._copyValues(model)
     model._set(seed=result.record.seed)
     names = estimator.getFeaturesCol(), estimator.getPredictionCol()
     model._set_summary(result.record, *names, dataset)
     return model
-
-
-def _unusable(frame: Frame, n_rows: int) -> InvalidInputError:
-    """Build the error for rows of finite numbers that have no label all the same."""
-    rows = count_of(n_rows, "row")
-    if not frame.is_cosine:
-        return invalid(
-            "LocalKMeansModel", "value", f"free of {frame.too_far()}", Fact(f"{rows} with such"),
-            "Rescale the features before the fit.",
-        )  # fmt: skip
-    return invalid(
-        "LocalKMeansModel", "value", "different from 0 with distanceMeasure='cosine'",
-        Fact(f"{rows} of zeros"), "A row of zeros has no direction.",
-    )  # fmt: skip
-
-
-def _numbers(
-    subject: str, value: Any, rule: str, shape: tuple[int, ...] | None = None
-) -> np.ndarray:
-    """Return a float64 copy of finite numbers of the given shape, or of any (k, n_features)."""
-    try:
-        numbers = real_array(value).astype(np.float64)
-        found = f"an array of shape {numbers.shape}"
-        if not np.isfinite(numbers).all():
-            found += " with NaN or infinite numbers"
-        elif np.abs(numbers).max(initial=0.0) > _LARGEST:
-            found += f" with numbers beyond {_LARGEST:g}, whose squares do not fit"
-        elif numbers.shape == shape or (shape is None and numbers.ndim == 2 and numbers.size):
-            return numbers + 0.0  # -0.0 becomes 0.0
-    except (TypeError, ValueError, OverflowError):
-        found = f"a value of type {type(value).__name__}"
-    fix = "Give one row of numbers for each cluster." if shape is None else "Leave it out."
-    raise invalid("LocalKMeansModel", subject, rule, Fact(found), fix)

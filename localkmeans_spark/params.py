@@ -61,6 +61,27 @@ PARAMETERS: dict[str, Parameter] = {
         "Give the new column a name, or leave it unset.",
         owner="rows",
     ),
+    "distancesCol": Parameter(
+        None, "a column name", as_text, bool,
+        "Column that transform adds with the distances to all k centers (array of double); no such "
+        "column when unset.",
+        "Give the new column a name, or leave it unset.",
+        owner="rows",
+    ),
+    "secondCol": Parameter(
+        None, "a column name", as_text, bool,
+        "Column that transform adds with the number of the second nearest cluster (int; null when "
+        "k is 1); no such column when unset.",
+        "Give the new column a name, or leave it unset.",
+        owner="rows",
+    ),
+    "marginCol": Parameter(
+        None, "a column name", as_text, bool,
+        "Column that transform adds with 1 - distance / distance to the second nearest center "
+        "(double): near 0 for rows between two clusters; no such column when unset.",
+        "Give the new column a name, or leave it unset.",
+        owner="rows",
+    ),
     "weightCol": Parameter(
         None, "a column name", as_text, anything,
         "Column with a weight >= 0 for each row; every row weighs 1 when unset or empty. Rows of "
@@ -152,6 +173,13 @@ PARAMETERS: dict[str, Parameter] = {
         "are scaled to length 1, and cost, distances and tol are cosine distances; rows of zeros "
         "have no direction and fall under handleInvalid.",
         "To use another distance, transform the features first.",
+    ),
+    "standardize": Parameter(
+        False, "True or False", as_flag, anything,
+        "Divide each feature by its standard deviation before rows are compared, so that all "
+        "features count alike. Centers stay in the rows' own units and transform takes rows as "
+        "they are; cost and distances are those of the divided features. Not with cosine distance.",
+        "Use True when features have different units.",
     ),
     "solver": Parameter(
         "auto", "'auto' or 'block'", as_text, one_of("auto", "block"),

@@ -86,11 +86,14 @@ class ModelWriter(_Writer):
         """Write to a path that does not exist yet."""
         model = self._instance
         arrays = {"centers": model.centers, "origin": model.frame.origin[None]}
+        if model.scales is not None:
+            arrays["scales"] = model.scales[None]
         _write_arrays(self.sparkSession, path, arrays)
         extra: dict[str, Any] = {
             "numClusters": len(model.centers),
             "numFeatures": model.numFeatures,
             "frameDtype": model.frame.dtype,
+            "hasScales": model.scales is not None,
         }
         if model.hasSummary:
             summary = model.summary
@@ -112,13 +115,16 @@ class ModelReader(MLReader):
     def load(self, path: str) -> Any:
         """Return the model saved at ``path``."""
         files = SavedFiles(self.sparkSession, path, self._cls.__name__)
-        metadata, arrays = files.metadata(), files.arrays("centers", "origin")
+        metadata = files.metadata()
+        is_scaled = bool(metadata.get("hasScales"))
+        arrays = files.arrays("centers", "origin", *(["scales"] if is_scaled else []))
         with files.whole():
             centers, shape = arrays["centers"], (metadata["numClusters"], metadata["numFeatures"])
             if centers.shape != shape:
                 raise ValueError(f"centers of shape {centers.shape}, not {shape}")
             measure = metadata["paramMap"].get("distanceMeasure", "euclidean")
-            model = self._cls(centers, arrays["origin"][0], metadata["frameDtype"], measure)
+            scales = arrays["scales"][0] if is_scaled else None
+            model = self._cls(centers, arrays["origin"][0], metadata["frameDtype"], measure, scales)
             _restore(model, metadata)
             if "summary" in metadata:
                 saved = metadata["summary"]

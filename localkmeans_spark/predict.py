@@ -43,6 +43,7 @@ _COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 # Larger centers are sent to each executor once, not with each task.
 _CLOSURE_BYTES = 1 << 20
 _LABEL, _SCORES = "int", "label int, cost double"
+_ALL = f"{_SCORES}, distances array<double>, second int, margin double"
 
 
 class FrameSender:
@@ -83,6 +84,7 @@ def scores(
     rule: RowRule,
     with_costs: bool,
     deterministic: bool = True,
+    with_all: bool = False,
 ) -> Column:
     """Return the label (int) of each row, or a struct of label and cost.
 
@@ -99,13 +101,16 @@ def scores(
     deterministic : bool
         False keeps Spark from moving a filter on the result below the function, which would run
         it twice.
+    with_all : bool
+        A struct with cost, distances to all centers, second nearest center and margin.
     """
+    with_costs = with_costs or with_all
 
     def score(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         received = frame()
         with threadpool_limits(blas_threads(), user_api="blas"):
             for batch in batches:
-                yield as_arrow(score_column(batch, kind, received, rule, with_costs))
+                yield as_arrow(score_column(batch, kind, received, rule, with_costs, with_all))
 
     def score_series(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
         for found in score(from_pandas(batch, kind) for batch in batches):
@@ -115,7 +120,7 @@ def scores(
     takes: Any = pd.Series if kind == "array" else pd.DataFrame
     gives: Any = pd.DataFrame if with_costs else pd.Series
     score_series.__annotations__.update({"batches": Iterator[takes], "return": Iterator[gives]})
-    returns = _SCORES if with_costs else _LABEL
+    returns = _ALL if with_all else _SCORES if with_costs else _LABEL
     if hasattr(F, "arrow_udf"):
         udf = F.arrow_udf(score, returns)  # type: ignore[call-overload]
     else:
@@ -243,8 +248,12 @@ def _lists(rows: pd.Series, kind: Any = None) -> pa.ListArray:
 def _to_pandas(found: pa.Array) -> Any:
     if isinstance(found, pa.StructArray):
         return pd.DataFrame(
-            {"label": _to_pandas(found.field(0)), "cost": found.field(1).to_numpy()}
+            {field.name: _to_pandas(found.field(field.name)) for field in found.type}
         )
+    if pa.types.is_floating(found.type):
+        return pd.Series(found.to_numpy())
+    if pa.types.is_list(found.type):
+        return pd.Series(found.to_numpy(zero_copy_only=False))
     is_null = found.is_null().to_numpy(zero_copy_only=False)
     return pd.Series(pd.arrays.IntegerArray(found.fill_null(0).to_numpy(), mask=is_null))
 

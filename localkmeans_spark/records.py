@@ -195,6 +195,30 @@ class FitRecord:
 
 
 @dataclass(frozen=True)
+class Measures:
+    """How good a clustering is, whatever its k; NaN where only one cluster has rows.
+
+    Attributes
+    ----------
+    silhouette : float
+        Weighted mean over the rows, by squared Euclidean distance, or by cosine distance where
+        that is the fit's: Spark's ``ClusteringEvaluator``. From -1 to 1, more is better.
+    calinski_harabasz : float
+        Variance between clusters over variance within, each by its degrees of freedom; more is
+        better. With cosine distance, of the rows scaled to length 1, as is the next one.
+    davies_bouldin : float
+        Mean over clusters of the worst (spread + spread) / distance to another; less is better.
+    agreement : float
+        Adjusted Rand index with a fit of a sample of the rows from another seed, on that sample.
+    """
+
+    silhouette: float
+    calinski_harabasz: float
+    davies_bouldin: float
+    agreement: float
+
+
+@dataclass(frozen=True)
 class FitResult:
     """Centers and record of one fit.
 
@@ -205,11 +229,18 @@ class FitResult:
         Frame of the stored data: predictions work on ``dtype(x - origin)``, as the fit did. None
         when partitions had different frames; predictions then work in float64.
     record : FitRecord
+    measures : Measures or None
+        If they were asked for.
+    scales : ndarray of shape (n_features,), float64, or None
+        Standard deviations that features were divided by (``standardize``); centers and origin
+        are in the rows' own units all the same.
     """
 
     centers: np.ndarray
     origin: np.ndarray | None
     record: FitRecord
+    measures: Measures | None = None
+    scales: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

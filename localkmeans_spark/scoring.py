@@ -10,8 +10,11 @@ import pyarrow as pa
 from localkmeans_spark.data.arrow_rows import read_features, row_lengths
 from localkmeans_spark.data.checks import VALUE_RANGE
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
-from localkmeans_spark.kernel.assign import assign_rows
-from localkmeans_spark.kernel.sparse_rows import finite_rows, rows_within
+from localkmeans_spark.kernel.assign import assign_rows, to_frame
+from localkmeans_spark.kernel.chunks import rows_made_dense, slices
+from localkmeans_spark.kernel.distances import all_sq_distances, second_nearest
+from localkmeans_spark.kernel.scale import factors_of, scaled_rows
+from localkmeans_spark.kernel.sparse_rows import SparseRows, finite_rows, rows_within
 from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, unit_rows
 
 # Labels from here down say how wide rows of a wrong width are (``RowRule.tells_width``); those
@@ -25,17 +28,25 @@ class Frame(NamedTuple):
     Attributes
     ----------
     centers : ndarray of shape (k, n_features), float64
-        Of length 1 for cosine distance.
+        Of length 1 for cosine distance; with ``scales``, those of the divided rows.
     origin : ndarray of shape (n_features,), float64
     dtype : str
         See ``kernel.assign.assign_rows``.
     is_cosine : bool
+    scales : ndarray of shape (n_features,), float64, or None
+        Standard deviations that features are divided by.
     """
 
     centers: np.ndarray
     origin: np.ndarray
     dtype: str
     is_cosine: bool = False
+    scales: np.ndarray | None = None
+
+    @property
+    def factors(self) -> np.ndarray | None:
+        """What rows are multiplied by before they are compared; None for nothing."""
+        return None if self.scales is None else factors_of(self.scales, self.dtype)
 
     @property
     def limit(self) -> float:
@@ -78,11 +89,13 @@ class Scored(NamedTuple):
     """Labels (n,) int32, whether they are null (n,), and costs (n,) float64 or None.
 
     A cost is the squared Euclidean distance, or the cosine distance; NaN where there is no label.
+    ``distances`` (n, k), not squared, are there if they were asked for.
     """
 
     labels: np.ndarray
     is_null: np.ndarray
     costs: np.ndarray | None
+    distances: np.ndarray | None = None
 
 
 def label_rows(
@@ -112,12 +125,45 @@ def label_rows(
             usable = ~is_zero if usable is None else usable & ~is_zero
     if usable is not None:
         x = x[usable]
-    labels, costs = assign_rows(x, frame.centers, frame.origin, frame.dtype, with_costs)
+    labels, costs = assign_rows(
+        x, frame.centers, frame.origin, frame.dtype, with_costs, frame.factors
+    )
     return labels, COSINE_OF_SQ * costs if frame.is_cosine else costs, usable
 
 
+def distances_to_all(x: Any, frame: Frame) -> np.ndarray:
+    """Return the distances of usable rows to all centers, shape (n, k), float64.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_features) or SparseRows
+    frame : Frame
+    """
+    if frame.is_cosine:
+        x, _ = unit_rows(x)
+    factors = frame.factors
+    found = np.empty((len(x), len(frame.centers)))
+    origin = frame.origin if factors is None else frame.origin * factors
+    for rows in slices(len(x), rows_made_dense(x.shape[1])):
+        part = x[rows]
+        if isinstance(part, SparseRows) and frame.origin.any():
+            part = part.toarray()
+        elif isinstance(part, SparseRows):
+            part = part.astype(frame.dtype)
+        if not isinstance(part, SparseRows):
+            part = to_frame(part, frame.origin, frame.dtype)
+        part = part if factors is None else scaled_rows(part, factors)
+        found[rows] = all_sq_distances(part, frame.centers - origin)
+    return COSINE_OF_SQ * found if frame.is_cosine else np.sqrt(found)
+
+
 def score_column(
-    column: pa.Array, kind: str, frame: Frame, rule: RowRule, with_costs: bool
+    column: pa.Array,
+    kind: str,
+    frame: Frame,
+    rule: RowRule,
+    with_costs: bool,
+    with_all: bool = False,
 ) -> Scored:
     """Label one Arrow batch (runs on: executor).
 
@@ -130,6 +176,8 @@ def score_column(
     frame : Frame
     rule : RowRule
     with_costs : bool
+    with_all : bool
+        Also the distances to all centers.
 
     Raises
     ------
@@ -142,7 +190,10 @@ def score_column(
         lengths = np.unique(row_lengths(column, kind))
         lengths = lengths[lengths != n_features]
         if rule.tells_width and len(lengths):
-            return _told_width(len(column), int(lengths[0]), with_costs)
+            found_none = _told_width(len(column), int(lengths[0]), with_costs)
+            if not with_all:
+                return found_none
+            return found_none._replace(distances=np.full((len(column), len(frame.centers)), np.nan))
         found = ", ".join(str(length) for length in lengths[:3])
         raise wrong_width(rule.owner, rule.subject, n_features, found or "indices outside a row")
     labels = np.zeros(len(column), dtype=np.int32)
@@ -153,13 +204,18 @@ def score_column(
     labels[kept], is_null[kept] = found_labels, False
     if costs is not None:
         costs[kept] = found_costs
+    distances = None
+    if with_all:
+        distances = np.full((len(column), len(frame.centers)), np.nan)
+        x = rows.x if usable is None else rows.x[usable]
+        distances[kept] = distances_to_all(x, frame)
     bad = len(column) - len(kept)
     if bad and rule.on_invalid == "raise":
         raise invalid_rows(rule, frame, f"{bad} such row(s) in one batch of rows")
     if bad and rule.on_invalid == "count":
         labels[is_null] = -bad
         is_null[:] = False
-    return Scored(labels, is_null, costs)
+    return Scored(labels, is_null, costs, distances)
 
 
 def _told_width(n: int, width: int, with_costs: bool) -> Scored:
@@ -174,7 +230,28 @@ def as_arrow(scored: Scored) -> pa.Array:
     labels = pa.array(scored.labels, type=pa.int32(), mask=mask)
     if scored.costs is None:
         return labels
-    return pa.StructArray.from_arrays([labels, pa.array(scored.costs)], names=["label", "cost"])
+    columns = {"label": labels, "cost": pa.array(scored.costs)}
+    if scored.distances is not None:
+        columns |= _of_distances(scored.labels, scored.distances)
+    return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _of_distances(labels: np.ndarray, distances: np.ndarray) -> dict[str, pa.Array]:
+    """Return columns of all distances, of the second nearest center and the margin."""
+    n, k = distances.shape
+    is_null = np.isnan(distances).any(axis=1)
+    second, margin = np.zeros(n, dtype=np.int32), np.full(n, np.nan)
+    if k > 1:
+        fine = ~is_null
+        second[fine], margin[fine] = second_nearest(distances[fine], labels[fine])
+    offsets = pa.array(np.arange(n + 1, dtype=np.int32) * k)
+    mask = pa.array(is_null) if is_null.any() else None
+    lists = pa.ListArray.from_arrays(offsets, pa.array(distances.reshape(-1)), mask=mask)
+    return {
+        "distances": lists,
+        "second": pa.array(second, mask=is_null | (k == 1)),
+        "margin": pa.array(margin),
+    }
 
 
 def wrong_width(owner: str, subject: str, n_features: int, found: object) -> InvalidInputError:

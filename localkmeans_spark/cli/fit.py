@@ -31,7 +31,13 @@ from localkmeans_spark.cli.tables import find_source, read_table
 from localkmeans_spark.cli.text import json_line, masked
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 from localkmeans_spark.estimator import LocalKMeans
-from localkmeans_spark.metrics import Confusion, confusion, misclustering
+from localkmeans_spark.metrics import (
+    Confusion,
+    adjusted_rand,
+    confusion,
+    misclustering,
+    normalized_mutual_info,
+)
 from localkmeans_spark.model import LocalKMeansModel
 
 OWNER = "fit"
@@ -58,16 +64,30 @@ def run(options: Options) -> None:
         folder = output.begin(spark)
         if source.arrays is not None:  # it has the partitions that were asked for
             estimator.clear(estimator.getParam("numPartitions"))
-        model = fit_model(estimator, table)
-        metrics = write_results(spark, model, table, options, folder)
+        model, measures = fit_model(estimator, table, options.report is not False)
+        metrics = write_results(spark, model, table, options, folder, measures)
         metrics |= {"model": f"{output.final()}/model", "output": output.final()}
         output.publish("metrics.json", f"{json_line(metrics)}\n".encode())
     print(rounds_table(model.summary.record))
     print(json_line(metrics), flush=True)
 
 
-def fit_model(estimator: LocalKMeans, table: Table) -> LocalKMeansModel:
-    """Fit the estimator to the table, telling each round on stderr."""
+def fit_model(
+    estimator: LocalKMeans, table: Table, with_measures: bool
+) -> tuple[LocalKMeansModel, dict[str, float]]:
+    """Fit the estimator to the table, telling each round on stderr; measure if asked."""
+    rows = for_table(estimator, table)
+    with told_rounds(OWNER, estimator.getMaxIter()):
+        if not with_measures:
+            return estimator.fit(rows), {}
+        sweep = estimator.sweep(rows, [estimator.getK()])
+    names = ("silhouette", "calinski_harabasz", "davies_bouldin", "agreement")
+    measures = {name: float(sweep.table[name].iloc[0]) for name in names}
+    return sweep.models[estimator.getK()], measures
+
+
+def for_table(estimator: LocalKMeans, table: Table) -> DataFrame:
+    """Tell the estimator which columns are what; return the rows that it reads."""
     if table.features_col is not None:
         estimator.setFeaturesCol(table.features_col)
     else:
@@ -77,12 +97,16 @@ def fit_model(estimator: LocalKMeans, table: Table) -> LocalKMeansModel:
     for param, name in zip(("predictionCol", "distanceCol"), ADDED, strict=True):
         if name in taken:  # a feature: the saved model could not label its own rows
             estimator.set(estimator.getParam(param), f"localkmeans_{name}")
-    with told_rounds(OWNER, estimator.getMaxIter()):
-        return estimator.fit(rows)
+    return rows
 
 
 def write_results(
-    spark: SparkSession, model: LocalKMeansModel, table: Table, options: Options, folder: Place
+    spark: SparkSession,
+    model: LocalKMeansModel,
+    table: Table,
+    options: Options,
+    folder: Place,
+    measures: dict[str, float],
 ) -> dict[str, Any]:
     """Write model, assignments, history and report into a folder; return the metrics."""
     record = model.summary.record
@@ -107,7 +131,7 @@ def write_results(
     folder.child("history.csv").write(model.summary.history.to_csv(index=False).encode())
     if options.report is not False:
         say(OWNER, "writing the report")
-        page = _report(spark, model, table, options, counted)
+        page = _report(spark, model, table, options, counted, measures)
         folder.child("report.html").write(page.encode())
     metrics: dict[str, Any] = {
         "k": record.k,
@@ -130,6 +154,9 @@ def write_results(
     }
     if counted is not None:
         metrics["misclustering"] = misclustering(counted.counts)
+        metrics["adjusted_rand"] = adjusted_rand(counted.counts)
+        metrics["mutual_info"] = normalized_mutual_info(counted.counts)
+    metrics |= measures
     return metrics
 
 
@@ -167,6 +194,7 @@ def _report(
     table: Table,
     options: Options,
     counted: Confusion | None,
+    measures: dict[str, float],
 ) -> str:
     from localkmeans_spark.cli.report import ReportData, render
 
@@ -205,5 +233,6 @@ def _report(
             run=run,
             command=masked(command_line(options, record.seed)),
             weighted=table.weight_col is not None,
+            measures=measures,
         )
     )

@@ -20,6 +20,7 @@ from click.core import ParameterSource
 
 from localkmeans_spark import params
 from localkmeans_spark._version import __version__
+from localkmeans_spark.cli import help_texts as texts
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 
 if sys.version_info >= (3, 11):
@@ -30,35 +31,13 @@ else:
 FORMATS = ("parquet", "csv", "json", "libsvm", "npz")
 # Parameters whose flag is not their name in lower case with dashes.
 _NAMES = {"initMode": "init", "numPartitions": "partitions", "featuresCols": "feature_cols"}
+_MOST_KS = 1_000
 # Parameters that are no flags of fit, or that every command has and words in its own way.
 _OTHERS = {
     "featuresCol", "featuresCols", "handleInvalid", "predictionCol", "distanceCol",
+    "distancesCol", "secondCol", "marginCol",
     "initialCenters", "solver", "maxBlockSizeInMB", "verbose",
 }  # fmt: skip
-
-FIT_HELP = """Cluster the rows of a table into k clusters and write the model, every row's cluster,
-the rounds and a report into a new directory."""
-FIT_EPILOG = """\b
-example, on a laptop:
-  localkmeans fit --input customers.csv --k 8 --id-cols customer_id --output out/customers
-example, on a cluster:
-  spark-submit --master spark://host:7077 --py-files dist/localkmeans_spark.zip jobs/fit.py \\
-      --input hdfs:///data/customers.parquet --k 8 --output hdfs:///out/customers
-the same from a file (flags win over it):
-  localkmeans fit --config conf/fit.toml --k 12
-
-\b
-A file given with --config holds the flags without their dashes, one a line:
-  input = "customers.csv"
-  k = 8
-  feature-cols = ["age", "income"]
-  safeguard = false"""
-PREDICT_HELP = "Give every row of a table the cluster of its nearest center in a saved model."
-PREDICT_EPILOG = """\b
-example:
-  localkmeans predict --model out/customers/model --input new.csv --output out/new"""
-DIAGNOSE_HELP = """Say in plain words whether every partition holds its share of every cluster,
-whether the clusters are far enough apart, and how many local steps suit."""
 
 
 class Options(SimpleNamespace):
@@ -127,6 +106,25 @@ class _Names(_Value):
         if len(set(names)) < len(names):
             raise invalid(owner, subject, "different names", value, "Give each name once.")
         return tuple(names)
+
+
+class _Ks(_Value):
+    """Numbers of clusters: ``2-20``, ``2,5,10``, or both."""
+
+    name = "2-20"
+
+    def clean(self, value: Any, owner: str, subject: str) -> tuple[int, ...]:
+        """Return the numbers."""
+        parts = value if isinstance(value, list) else str(value).split(",")
+        found: list[int] = []
+        for part in map(str, parts):
+            match = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9}))?\s*", part)
+            low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+            if not 1 <= low <= high or high - low > _MOST_KS:
+                rule = f"numbers of clusters or at most {_MOST_KS} in a row, as in 2-20 or 2,5,10"
+                raise invalid(owner, subject, rule, value, "Write 2-20, for example.")
+            found += range(low, high + 1)
+        return tuple(found)
 
 
 class _Parameter(_Value):
@@ -213,10 +211,11 @@ def _running() -> list[click.Option]:
     ]
 
 
-def _output(what: str, table: str) -> list[click.Option]:
+def _output(what: str, table: str = "") -> list[click.Option]:
+    text = f"Table of Spark's catalog to write the labelled rows to, {table}."
     return [
         _flag("output", f"Directory for {what} (required)."),
-        _flag("output-table", f"Table of Spark's catalog to write the labelled rows to, {table}."),
+        *([_flag("output-table", text)] if table else []),
         _switch("overwrite", "Replace the output of an earlier run once the new one is complete."),
     ]
 
@@ -241,6 +240,25 @@ def application() -> click.Group:
         *_output("Parquet files: id columns, prediction, distance", "not to --output"),
         *_running(),
     ]
+    others = {*_OTHERS, "k", "checkpointDir"}
+    sweep = [
+        *_input(),
+        _flag("k", "Numbers of clusters, as in 2-20 or 2,5,10 (default: 2-20).", _Ks()),
+        *(_of_parameter(name) for name in params.PARAMETERS if name not in others),
+        *_output("sweep.csv, sweep.json, sweep.svg, model (of the best k)"),
+        *_running(),
+    ]
+    describe = [
+        _flag("model", "A saved model: DIR/model of fit."),
+        *_input(),
+        _flag(
+            "profile-cols",
+            "Columns that are no features, to be told by their most frequent values.",
+            _Names(),
+        ),
+        *_output("clusters.csv, features.csv, rows.csv, profile.csv, description.html"),
+        *_running(),
+    ]
     diagnose = [
         *_input(),
         _flag("label-col", "Known classes, taken for the clusters."),
@@ -251,10 +269,14 @@ def application() -> click.Group:
     ]  # fmt: skip
     group = click.Group(name="localkmeans", help="K-means on Apache Spark; see COMMAND --help.")
     group = click.version_option(__version__, message="%(version)s")(group)
-    group.add_command(_command("fit", FIT_HELP, fit, "input|table k output", FIT_EPILOG))
-    words = "model input|table output|output_table"
-    group.add_command(_command("predict", PREDICT_HELP, predict, words, PREDICT_EPILOG))
-    group.add_command(_command("diagnose", DIAGNOSE_HELP, diagnose, "input|table label_col|model"))
+    add, data = group.add_command, "input|table"
+    add(_command("fit", texts.FIT_HELP, fit, f"{data} k output", texts.FIT_EPILOG))
+    words = f"model {data} output|output_table"
+    add(_command("predict", texts.PREDICT_HELP, predict, words, texts.PREDICT_EPILOG))
+    add(_command("sweep", texts.SWEEP_HELP, sweep, f"{data} output", texts.SWEEP_EPILOG))
+    words = f"model {data} output"
+    add(_command("describe", texts.DESCRIBE_HELP, describe, words, texts.DESCRIBE_EPILOG))
+    add(_command("diagnose", texts.DIAGNOSE_HELP, diagnose, f"{data} label_col|model"))
     return group
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from localkmeans_spark.cli.failures import debug_wanted, user_errors
 
-COMMANDS = ("fit", "predict", "diagnose")
+COMMANDS = ("fit", "predict", "sweep", "describe", "diagnose")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

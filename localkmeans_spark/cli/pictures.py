@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import colorsys
-import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter
 
 from localkmeans_spark.summary import FitRecord
+from localkmeans_spark.svg import FAINT, INK, LINE, PAPER, TEN, as_svg
 
-# Stand-ins that become CSS variables, so that one picture serves a light and a dark page.
-_INK, _FAINT, _PAPER, _LINE = "#010203", "#010204", "#010205", "#010206"
-_STYLE_SHEET = {_INK: "currentColor", _FAINT: "var(--faint)", _PAPER: "var(--paper)",
-                _LINE: "var(--line)"}  # fmt: skip
 _WARN = "#d9480f"
 
-# Petroff's ten colours, chosen for colour-vision deficiencies (arXiv:2107.02270), the two lightest
-# of them darkened to stand out from a white page.
-_TEN = ("#3f90da", "#e39400", "#bd1f01", "#94a4a2", "#832db6",
-        "#a96b59", "#e76300", "#b9ac70", "#717581", "#45aeb2")  # fmt: skip
 _GOLDEN = 0.6180339887498949
 MOST_NAMED = 60
 """With more clusters than this, pictures show no cluster numbers."""
@@ -39,8 +29,8 @@ def cluster_colors(k: int) -> list[str]:
     that neighbours in number are far apart in hue, at three levels of luminance.
     """
     levels = (0.15, 0.24, 0.36)
-    others = [_color((i * _GOLDEN) % 1.0, levels[i % 3]) for i in range(len(_TEN), k)]
-    return [*_TEN[:k], *others]
+    others = [_color((i * _GOLDEN) % 1.0, levels[i % 3]) for i in range(len(TEN), k)]
+    return [*TEN[:k], *others]
 
 
 def _color(hue: float, luminance: float) -> str:
@@ -66,7 +56,7 @@ def rounds_picture(record: FitRecord) -> str:
     cost.plot(
         [row.round for row in kept] + [end],
         [row.inertia for row in kept] + [record.inertia],
-        color=_TEN[0], marker="o", markersize=4, linewidth=1.8,
+        color=TEN[0], marker="o", markersize=4, linewidth=1.8,
     )  # fmt: skip
     cost.plot(
         [row.round for row in undone], [row.inertia for row in undone],
@@ -81,7 +71,7 @@ def rounds_picture(record: FitRecord) -> str:
     moved = [row for row in kept if row.center_shift > 0]
     shift.plot(
         [row.round for row in moved], [row.center_shift for row in moved],
-        color=_TEN[4], marker="o", markersize=4, linewidth=1.8,
+        color=TEN[4], marker="o", markersize=4, linewidth=1.8,
     )  # fmt: skip
     if moved:
         shift.set_yscale("log")
@@ -90,23 +80,23 @@ def rounds_picture(record: FitRecord) -> str:
     still = [row.round for row in kept if row.center_shift == 0]
     # Logarithms have no 0: a round without any move has a ring on the axis and says so.
     shift.plot(
-        still, [0] * len(still), color=_TEN[4], marker="o", markersize=6, markerfacecolor=_PAPER,
+        still, [0] * len(still), color=TEN[4], marker="o", markersize=6, markerfacecolor=PAPER,
         linestyle="none", transform=shift.get_xaxis_transform(), clip_on=False, zorder=5,
     )  # fmt: skip
     for number in still:
         shift.annotate("0", (number, 0), (7, 3), xycoords=("data", "axes fraction"),
-                       textcoords="offset points", color=_FAINT, fontsize=9)  # fmt: skip
+                       textcoords="offset points", color=FAINT, fontsize=9)  # fmt: skip
     if record.tol > 0 and moved:
-        shift.axhline(record.tol, color=_FAINT, linewidth=1, linestyle=(0, (4, 3)))
+        shift.axhline(record.tol, color=FAINT, linewidth=1, linestyle=(0, (4, 3)))
         shift.annotate(
             "tol", (1, record.tol), (-2, 3), xycoords=("axes fraction", "data"), ha="right",
-            textcoords="offset points", color=_FAINT, fontsize=9,
+            textcoords="offset points", color=FAINT, fontsize=9,
         )  # fmt: skip
     shift.set_ylabel("center shift")
     shift.set_xlabel("round")
     shift.xaxis.get_major_locator().set_params(integer=True)
     _mark_steps(cost, shift, record)
-    return _svg(figure, "rounds", "Cost and center shift by round")
+    return as_svg(figure, "rounds", "Cost and center shift by round")
 
 
 def _mark_steps(cost: Any, shift: Any, record: FitRecord) -> None:
@@ -114,9 +104,9 @@ def _mark_steps(cost: Any, shift: Any, record: FitRecord) -> None:
     for row in record.rounds:
         if row.local_steps != steps:
             for axes in (cost, shift):
-                axes.axvline(row.round, color=_LINE, linewidth=1, zorder=0)
+                axes.axvline(row.round, color=LINE, linewidth=1, zorder=0)
             cost.annotate(
-                f"L = {row.local_steps}", (row.round, 1), (3, 2), color=_FAINT, fontsize=9,
+                f"L = {row.local_steps}", (row.round, 1), (3, 2), color=FAINT, fontsize=9,
                 xycoords=("data", "axes fraction"), textcoords="offset points",
             )  # fmt: skip
         steps = row.local_steps
@@ -139,7 +129,7 @@ def sizes_picture(sizes: Sequence[int]) -> str:
         for place, i in enumerate(order):
             axes.annotate(
                 f"{sizes[i]:,}", (sizes[i], place), (4, 0), textcoords="offset points",
-                va="center", color=_INK, fontsize=9,
+                va="center", color=INK, fontsize=9,
             )  # fmt: skip
         axes.set_xlim(0, max(*sizes, 1) * 1.12)
         axes.set_ylabel("cluster")
@@ -147,13 +137,13 @@ def sizes_picture(sizes: Sequence[int]) -> str:
         axes.tick_params(axis="y", length=0)
         axes.xaxis.set_major_formatter(Labels())
     else:
-        axes.fill_between(range(1, k + 1), [sizes[i] for i in order], color=_TEN[0], linewidth=0)
+        axes.fill_between(range(1, k + 1), [sizes[i] for i in order], color=TEN[0], linewidth=0)
         axes.set_xlabel("clusters, the largest first")
         axes.set_ylabel("rows")
         axes.yaxis.set_major_formatter(Labels())
         axes.set_xlim(1, k)
         axes.set_ylim(0)
-    return _svg(figure, "sizes", "Rows in each cluster")
+    return as_svg(figure, "sizes", "Rows in each cluster")
 
 
 def projection_picture(
@@ -180,12 +170,12 @@ def projection_picture(
     )  # fmt: skip
     named = k <= MOST_NAMED
     axes.scatter(
-        centers[:, 0], centers[:, 1], s=190 if named else 22, facecolor=_PAPER, edgecolor=colors,
+        centers[:, 0], centers[:, 1], s=190 if named else 22, facecolor=PAPER, edgecolor=colors,
         linewidths=1.6, zorder=3,
     )  # fmt: skip
     if named:
         for i, (x, y) in enumerate(centers):
-            axes.text(x, y, str(i), ha="center", va="center_baseline", fontsize=8.5, color=_INK,
+            axes.text(x, y, str(i), ha="center", va="center_baseline", fontsize=8.5, color=INK,
                       zorder=4 + i)  # fmt: skip
     axes.set_xlabel(f"first component, {shares[0]:.0%} of the variance")
     axes.set_ylabel(f"second component, {shares[1]:.0%} of the variance")
@@ -193,7 +183,7 @@ def projection_picture(
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xticks([])
     axes.set_yticks([])
-    return _svg(figure, "projection", "Sampled rows and centers in two dimensions")
+    return as_svg(figure, "projection", "Sampled rows and centers in two dimensions")
 
 
 class Labels(Formatter):
@@ -215,33 +205,6 @@ class Labels(Formatter):
     def __call__(self, value: float, pos: int | None = None) -> str:
         """Return the label of a single value."""
         return self.format_ticks([value])[0]
-
-
-def _svg(figure: Figure, name: str, title: str) -> str:
-    for axes in figure.axes:
-        axes.set_facecolor("none")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[["left", "bottom"]].set_color(_LINE)
-        axes.tick_params(which="both", color=_LINE, labelcolor=_FAINT, labelsize=9)
-        axes.xaxis.label.set_color(_FAINT)
-        axes.yaxis.label.set_color(_FAINT)
-    text = io.StringIO()
-    # Text stays text (it takes the page's font); ids are the same in every run.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        figure.savefig(text, format="svg", transparent=True, dpi=180, metadata={"Date": None})
-    svg = text.getvalue()
-    svg = svg[svg.index("<svg") :]
-    for stand_in, value in _STYLE_SHEET.items():
-        svg = svg.replace(stand_in, value)
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    used = set(re.findall(r"(?:#|url\(#)([\w-]+)", svg))
-    svg = re.sub(r' id="([^"]+)"', lambda m: m.group(0) if m.group(1) in used else "", svg)
-    return re.sub(
-        r'<svg [^>]*?viewBox="([^"]*)"[^>]*>',
-        rf'<svg viewBox="\1" role="img" aria-label="{title}" xmlns:xlink="http://www.w3.org/1999/xlink">',
-        svg,
-        count=1,
-    )
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,19 @@ from localkmeans_spark.cli.pictures import (
 from localkmeans_spark.cli.printed import round_note
 from localkmeans_spark.cli.progress import duration
 from localkmeans_spark.cli.text import printable
-from localkmeans_spark.metrics import Confusion, best_matching, misclustering
+from localkmeans_spark.metrics import (
+    Confusion,
+    adjusted_rand,
+    best_matching,
+    misclustering,
+    normalized_mutual_info,
+)
 from localkmeans_spark.summary import FitRecord
 
 _MOST_CLUSTERS = 100
+# Cards of clusters; standard deviations from which a feature is called high or low, how many are,
+# and at which bars end.
+_MOST_CARDS, _TELLING, _NAMED, _LONGEST_BAR = 24, 0.5, 3, 3.0
 _MOST_FEATURES = 12
 _SHOWN_OF_MANY = 8
 _MOST_CONFUSION = 40
@@ -49,6 +58,8 @@ class ReportData:
     command : str
         The line that repeats the run.
     weighted : bool
+    measures : mapping or None
+        ``silhouette``, ``calinski_harabasz``, ``agreement`` of the clustering.
     """
 
     title: str
@@ -61,6 +72,7 @@ class ReportData:
     run: dict[str, str] = field(default_factory=dict)
     command: str = ""
     weighted: bool = False
+    measures: Any = None
 
 
 def render(data: ReportData) -> str:
@@ -113,7 +125,61 @@ def _context(data: ReportData) -> dict[str, Any]:
         "features": _telling_features(data),
         "centers": data.centers,
         "labels": _labels(data.confusion),
+        "quality": _quality(data),
+        "cards": _cards(data, order[:_MOST_CARDS]),
     }
+
+
+def _quality(data: ReportData) -> dict[str, float]:
+    """Return what is known of silhouette, agreement and the share that the clusters explain."""
+    found = {} if data.measures is None else dict(data.measures)
+    known = {name: float(found[name]) for name in ("silhouette", "agreement") if name in found}
+    record = data.record
+    free = record.sum_weights - record.k
+    if record.k > 1 and free > 0 and "calinski_harabasz" in found:
+        # The index is (between / (k - 1)) / (within / (n - k)).
+        ratio = float(found["calinski_harabasz"]) * (record.k - 1) / free
+        known["explained"] = ratio / (1.0 + ratio)
+    return {name: value for name, value in known.items() if np.isfinite(value)}
+
+
+def _differences(data: ReportData) -> np.ndarray:
+    """Return how many standard deviations each center lies from the others' mean, shape (k, d).
+
+    Deviations are those of the sample; 0 for a feature that does not vary in it.
+    """
+    weights = np.asarray(data.record.cluster_weights, dtype=float)
+    if data.record.k < 2 or len(data.sample) < 2 or not weights.sum():
+        return np.zeros(data.centers.shape)
+    total = weights.sum()
+    rest = np.maximum(total - weights, np.finfo(float).tiny)[:, None]
+    of_rest = (weights @ data.centers - weights[:, None] * data.centers) / rest
+    deviation = data.sample.std(axis=0)
+    apart = np.where((total > weights)[:, None], data.centers - of_rest, 0.0)
+    return np.divide(apart, deviation, out=np.zeros(apart.shape), where=deviation > 0)
+
+
+def _cards(data: ReportData, shown: list[int]) -> list[dict[str, Any]]:
+    """Return one small profile for each cluster, the same features in the same order in all."""
+    differences = _differences(data)
+    chosen = np.sort(np.argsort(-np.abs(differences).max(axis=0), kind="stable")[:_SHOWN_OF_MANY])
+    names = data.feature_names or [f"feature {i}" for i in range(data.centers.shape[1])]
+    largest = max(1.0, float(np.minimum(np.abs(differences[:, chosen]), _LONGEST_BAR).max()))
+    spreads = np.abs(data.centers).max(axis=0)
+    cards = []
+    for i in shown:
+        order = np.argsort(-np.abs(differences[i]), kind="stable")[:_NAMED]
+        telling = [j for j in order if abs(differences[i, j]) >= _TELLING]
+        words = [f"{'high' if differences[i, j] > 0 else 'low'} {names[j]}" for j in telling]
+        bars = []
+        for j in chosen:
+            width = 50.0 * min(abs(differences[i, j]), _LONGEST_BAR) / largest
+            left = 50.0 if differences[i, j] >= 0 else 50.0 - width
+            # What rounding leaves of a 0 is no number to show.
+            mean = data.centers[i, j] if abs(data.centers[i, j]) > 1e-9 * spreads[j] else 0.0
+            bars.append((names[j], f"left:{left:.1f}%;width:{width:.1f}%", mean))
+        cards.append({"cluster": i, "words": ", ".join(words), "bars": bars})
+    return cards
 
 
 def _telling_features(data: ReportData) -> list[tuple[int, str]]:
@@ -140,6 +206,8 @@ def _labels(confusion: Confusion | None) -> dict[str, Any] | None:
     totals = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return {
         "misclustering": misclustering(counts),
+        "adjusted_rand": adjusted_rand(counts),
+        "mutual_info": normalized_mutual_info(counts),
         "names": confusion.labels,
         "counts": counts,
         "shares": counts / totals,

@@ -16,6 +16,7 @@ from localkmeans_spark.data.frame_jobs import FrameJobs
 from localkmeans_spark.data.limits import FirstPassOrder, Room, describe_within, unpack
 from localkmeans_spark.data.partition import Merge, Worker, concatenate, nothing
 from localkmeans_spark.data.rdd_jobs import RddJobs
+from localkmeans_spark.data.standardize import on_scaled, standardised
 from localkmeans_spark.data.summary import DataSummary, summarise
 from localkmeans_spark.data.workers import use_drivers_python
 from localkmeans_spark.errors import Fact, count_of, invalid
@@ -76,6 +77,8 @@ class Blocks:
         InvalidInputError
             If a block was lost and made again with other rows than in the first pass.
         """
+        if self.data.factors is not None:
+            worker, payload = on_scaled, (self.data.factors, worker, payload)
         try:
             answer, n_tasks = self.jobs.run(worker, payload, merge, description, summary_bytes)
         except Exception as error:
@@ -159,9 +162,13 @@ def open_blocks(
             (config.seed,) if seeds is None else tuple(seeds),
             room.max_features,
             room.for_first_pass // max(1, jobs.n_partitions),
+            config.data.standardize,
         )
         found, _ = jobs.run(describe_within, order, concatenate, "reading the data", empty_too=True)
-        data = summarise(unpack(found.value or [], room, config), config)
+        statistics = unpack(found.value or [], room, config)
+        data = summarise(statistics, config)
+        if config.data.standardize:
+            data = standardised(data, statistics, config)
         jobs.all_read()
         partitions = sorted(dict(found.partitions).items())
         read = Blocks(jobs, data, room.for_centers, partitions, config.owner)

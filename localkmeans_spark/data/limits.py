@@ -128,11 +128,14 @@ class FirstPassOrder(NamedTuple):
         Wider rows are refused: nothing of their width is made.
     max_bytes : int
         A partition sends nothing larger.
+    with_squares : bool
+        Whether sums of squares of every feature are wanted.
     """
 
     seeds: Sequence[int]
     max_features: int
     max_bytes: int
+    with_squares: bool = False
 
 
 class Description(NamedTuple):
@@ -154,7 +157,7 @@ def describe_within(partition: Partition, order: FirstPassOrder) -> list[Descrip
     n_features = partition.stored[-1].block.x.shape[1]
     if n_features > order.max_features:
         return [Description(bool(partition.blocks), n_features, 0, None)]
-    found = describe(partition, order.seeds)
+    found = describe(partition, order.seeds, order.with_squares)
     packed = zlib.compress(pickle.dumps(found, pickle.HIGHEST_PROTOCOL), 1)
     fits = len(packed) <= order.max_bytes
     return [Description(found.n_points > 0, n_features, len(packed), packed if fits else None)]

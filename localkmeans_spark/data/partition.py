@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from pyspark import TaskContext
 from localkmeans_spark.data.block_format import StoredBlock, decode
 from localkmeans_spark.kernel import draws, sparse
 from localkmeans_spark.kernel.lloyd import Block
+from localkmeans_spark.kernel.scale import column_sq_sums
 from localkmeans_spark.kernel.sparse_rows import SparseRows
 from localkmeans_spark.kernel.typical import Typical, typical
 
@@ -167,7 +168,7 @@ def blas_threads() -> int:
 
 # What is too large is told by the checks of these statistics, not by NumPy.
 @np.errstate(over="ignore", invalid="ignore")
-def describe(partition: Partition, seeds: Sequence[int]) -> Statistics:
+def describe(partition: Partition, seeds: Sequence[int], with_squares: bool = False) -> Statistics:
     """Summarise a partition's rows, and draw one of them for every seed (the first pass)."""
     blocks = partition.blocks
     n_features = partition.stored[-1].block.x.shape[1]
@@ -180,6 +181,9 @@ def describe(partition: Partition, seeds: Sequence[int]) -> Statistics:
             continue
         sums += x.sum(axis=0, dtype=np.float64) if weight is None else weight @ x
         np.maximum(largest, np.maximum(x.max(axis=0), -x.min(axis=0)), out=largest)
+    sq_sums = np.zeros(n_features if with_squares else 0)
+    for x, weight in blocks if with_squares else ():
+        sq_sums += column_sq_sums(x, weight)
     first_rows = {}
     like = Typical(np.zeros(n_features), np.zeros(n_features), 0.0)
     if blocks:
@@ -192,6 +196,7 @@ def describe(partition: Partition, seeds: Sequence[int]) -> Statistics:
         n_features=n_features,
         sum_weights=float(sum(item.sum_weights for item in partition.stored)),
         sums=sums,
+        sq_sums=sq_sums,
         sum_sq=partition.sum_sq,
         largest=largest,
         origin=partition.origin,
@@ -263,7 +268,8 @@ class Statistics:
     """What the first pass says of one partition (sums relative to ``origin``).
 
     ``first_rows`` holds one row drawn by weight for every seed asked for; ``checksum`` is that of
-    its blocks; ``other_length`` is the length of one of the ``wrong_length`` rows; ``middle``,
+    its blocks; ``other_length`` is the length of one of the ``wrong_length`` rows; ``sq_sums``,
+    of squares by feature, is empty unless it was asked for; ``middle``,
     ``usual`` and ``scale`` are those of :class:`~kernel.typical.Typical`.
     """
 
@@ -287,6 +293,7 @@ class Statistics:
     least_weight: float = 1.0
     checksum: int = 0
     other_length: int = 0
+    sq_sums: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 def concatenate(left: list, right: list) -> list:

@@ -12,6 +12,7 @@ from localkmeans_spark.data.checks import check_statistics
 from localkmeans_spark.data.partition import Frame, Statistics
 from localkmeans_spark.kernel.chunks import slices
 from localkmeans_spark.kernel.exact_sum import grids_for
+from localkmeans_spark.kernel.scale import factors_of
 
 # All rows may weigh this much more than the lightest one before a cluster of that row alone would
 # lose digits that matter beside the others (1e7 / 2**52 of the largest value).
@@ -56,6 +57,9 @@ class DataSummary:
         Distance below which two values of a column may differ by rounding alone.
     dtype : str
         What the partitions keep their rows in.
+    scales : ndarray of shape (n_features,), float64, or None
+        Standard deviations that features are divided by: all of the above is of the divided rows,
+        but for ``origin``.
     """
 
     statistics: list[Statistics]
@@ -71,6 +75,12 @@ class DataSummary:
     far: np.ndarray
     resolution: np.ndarray
     dtype: str
+    scales: np.ndarray | None = None
+
+    @property
+    def factors(self) -> np.ndarray | None:
+        """What rows are multiplied by before they are compared; None for nothing."""
+        return None if self.scales is None else factors_of(self.scales, self.dtype)
 
     def inertia_of(self, center: np.ndarray) -> float:
         """Return the inertia of one center, given relative to the mean, in closed form."""

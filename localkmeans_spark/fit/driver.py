@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -14,6 +15,7 @@ from localkmeans_spark.data.columns import check_batch, check_dataframe
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.data.workers import told_plainly
 from localkmeans_spark.fit.checkpoint import open_checkpoint
+from localkmeans_spark.fit.measures import measure
 from localkmeans_spark.fit.partitions import Partitions, open_partitions
 from localkmeans_spark.fit.requests import Assignment, Request, assignment
 from localkmeans_spark.fit.run import Fit, Run, restart_seeds
@@ -28,7 +30,9 @@ def fit(df: DataFrame, config: FitConfig) -> FitResult:
     return fit_many(df, [config])[0]
 
 
-def fit_many(df: DataFrame, configs: Sequence[FitConfig]) -> list[FitResult]:
+def fit_many(
+    df: DataFrame, configs: Sequence[FitConfig], with_measures: bool = False
+) -> list[FitResult]:
     """Run several fits of the same rows side by side.
 
     Parameters
@@ -37,6 +41,8 @@ def fit_many(df: DataFrame, configs: Sequence[FitConfig]) -> list[FitResult]:
     configs : sequence of FitConfig
         Values in range (the estimator's business); whether they fit the data is checked here.
         All have the same ``data`` and ``checkpoint_dir``.
+    with_measures : bool
+        Also say how good each clustering is: two more passes for all of them.
 
     Returns
     -------
@@ -66,6 +72,10 @@ def fit_many(df: DataFrame, configs: Sequence[FitConfig]) -> list[FitResult]:
         checkpoint.resume(fits, partitions.data)
         run_to_the_end(fits, partitions, checkpoint.save, clock.stop)
         results = [_result(item, partitions, clock) for item in fits]
+        if with_measures:
+            found = measure(partitions, [item.centers for item in results], first.seed)
+            results = [replace(item, measures=of) for item, of in zip(results, found, strict=True)]
+        results = [_in_users_units(item, partitions.data) for item in results]
     checkpoint.remove()
     for text in dict.fromkeys(text for result in results for text in result.record.warnings):
         logger.warning(text)
@@ -131,6 +141,12 @@ def _result(item: Fit, partitions: Partitions, clock: _Clock) -> FitResult:
         clock.stop("final")
     record = _record(item, run, partitions.data, centers, found, clock)
     return FitResult(centers=centers, origin=partitions.data.origin, record=record)
+
+
+def _in_users_units(result: FitResult, data: DataSummary) -> FitResult:
+    if data.factors is None:
+        return result
+    return replace(result, centers=result.centers / data.factors, scales=data.scales)
 
 
 def _by_size(

@@ -224,6 +224,8 @@ def _given_centers(config: FitConfig, data: DataSummary) -> np.ndarray:
             f"of numbers up to {limit:g} in size for dtype='{dtype}'",
             Fact(f"numbers up to {size:g}"), "Give centers within the range of the rows.",
         )  # fmt: skip
+    if data.factors is not None:
+        centers = centers * data.factors
     return centers - data.frame.mean
 
 

@@ -24,6 +24,8 @@ _ROUGH_SHARE, _MOST_CLUSTERS = 0.01, 3000
 # Columns this many times wider than all others, in which this share of what separates the centers
 # lies, decide alone. In ten public tables only one has such columns (bytes sent and received in
 # the KDD Cup 1999 table, beside rates from 0 to 1).
+# Spreads that differ by more are worth a word.
+_UNLIKE = 100.0
 _WIDER, _SHARE, _NAMED = 10.0, 0.99, 3
 # Centers that move by at most s lower the cost by at most sum of weights * s**2 in that step. A fit
 # warns if this is more than a thousandth of the cost, that is, if s is above 3 % of the rows' root
@@ -64,7 +66,8 @@ class FitWarnings:
         """Return all warnings, one line each; ``run`` made the centers."""
         if self._is_cosine:  # rows of length 1: neither rounding nor wide columns
             return list(self._tolerance(run))
-        return [*self.rounding(), *self._wide_columns(), *self._tolerance(run)]
+        wide = list(self._wide_columns()) or list(self._unlike_spreads())
+        return [*self.rounding(), *wide, *self._tolerance(run)]
 
     def rounding(self) -> list[str]:
         """Say where centers and cost are rough because rows or sums have too few digits."""
@@ -162,15 +165,37 @@ class FitWarnings:
         share = between[wide].sum() / between.sum() if between.any() else 0.0
         if not len(wide) or share <= _SHARE:
             return
-        of = self._config.data.features_cols
-        names = [f"column '{of[i]}'" if of else f"feature {i} (counted from 0)" for i in wide]
+        names = [self._name(i) for i in wide]
         more = f" and {len(wide) - _NAMED} more" if len(wide) > _NAMED else ""
         decide = "decides" if len(wide) == 1 else "decide"
         yield (
             f"{self._config.owner}: {', '.join(names[:_NAMED])}{more} {decide} the clusters alone, "
             f"with a range {times:,.0f} times as wide as any other column's. If the others are to "
-            "count, scale the columns first (pyspark.ml.feature.StandardScaler)."
+            "count, set standardize=True."
         )
+
+    def _name(self, place: int) -> str:
+        of = self._config.data.features_cols
+        return f"column '{of[place]}'" if of else f"feature {place} (counted from 0)"
+
+    def _unlike_spreads(self) -> Iterator[str]:
+        """Features of very different spreads count very differently.
+
+        By the first pass's look at some rows: a feature's spread is how far three quarters of them
+        are from the middle, at most.
+        """
+        spreads = np.max([item.usual for item in self._data.statistics], axis=0)
+        varies = np.flatnonzero(spreads > 0)
+        if self._config.data.standardize or not len(varies):
+            return
+        most, least = varies[spreads[varies].argmax()], varies[spreads[varies].argmin()]
+        times = spreads[most] / spreads[least]
+        if times > _UNLIKE:
+            yield (
+                f"{self._config.owner}: {self._name(most)} has a spread {times:,.0f} times that of "
+                f"{self._name(least)}, and counts for so much more in every distance. If features "
+                "are to count alike, set standardize=True."
+            )
 
     def _tolerance(self, run: LloydRun) -> Iterator[str]:
         """The last step still moved centers far, though not farther than ``tol``."""

@@ -11,6 +11,7 @@ from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
 from localkmeans_spark.kernel.differences import decide, score_rounding, sq_distance_to
 from localkmeans_spark.kernel.nearest import highest, is_narrow
+from localkmeans_spark.kernel.scale import scaled_rows
 from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 
@@ -124,6 +125,7 @@ def assign_rows(
     origin: np.ndarray,
     dtype: str,
     with_distances: bool = True,
+    factors: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Label raw rows exactly as the fit labelled them.
 
@@ -138,6 +140,8 @@ def assign_rows(
         Precision in which the fit kept its rows.
     with_distances : bool
         False saves the distances' time.
+    factors : ndarray of shape (n_features,), float64, or None
+        By which rows are multiplied first; ``centers`` are in their units, ``origin`` is not.
 
     Returns
     -------
@@ -147,15 +151,18 @@ def assign_rows(
         Empty without distances.
     """
     if isinstance(x, SparseRows) and sparse.prefers_sparse(x) and not origin.any():
-        return sparse.exact_nearest(x.astype(dtype), centers)
+        x = x.astype(dtype)
+        return sparse.exact_nearest(x if factors is None else scaled_rows(x, factors), centers)
     labels = np.empty(len(x), dtype=np.int32)
     sq_distances = np.empty(len(x) if with_distances else 0)
-    moved = centers - origin
+    moved = centers - (origin if factors is None else origin * factors)
     label = _labeller(moved, np.dtype(dtype))
     # Chunk by chunk from raw rows to labels: nothing of the size of x is made.
     for rows in slices(len(x), rows_per_chunk(centers.shape[1], len(centers), 8)):
         part = x[rows].toarray() if isinstance(x, SparseRows) else x[rows]
         part = to_frame(part, origin, dtype)
+        if factors is not None:
+            part = scaled_rows(part, factors)
         labels[rows] = label(part)
         if with_distances:
             sq_distances[rows] = sq_distance_to(part, moved, labels[rows])

@@ -126,7 +126,7 @@ def test_help_shows_the_estimators_defaults(run) -> None:
     assert f'or "auto". (default: {LocalKMeans().getLocalSteps()})' in text
     assert "localkmeans fit --input customers.csv" in text
     for words in ([], ["--help"]):
-        assert {"fit", "predict", "diagnose"} <= {
+        assert {"fit", "predict", "sweep", "describe", "diagnose"} <= {
             line.split()[0] for line in run(*words).lines if line
         }
 

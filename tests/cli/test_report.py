@@ -141,6 +141,28 @@ def test_names_of_anything_are_shown_as_text() -> None:
     assert r"a\x1b[2J" in words(page)
 
 
+def test_the_page_answers_in_the_order_of_its_readers_questions() -> None:
+    data = report_data(fit_record(), feature_names=["age", "visits", "kids", "km"])
+    measures = {"silhouette": 0.5, "calinski_harabasz": 87.0, "agreement": 0.5}
+    page = render(replace(data, measures=measures))
+    check_page(page)
+    told = words(page)
+    asked = ("How good it is", "Who the clusters are", "Where they lie", "What was run")
+    places = [told.index(question) for question in asked]
+    assert places == sorted(places)
+    assert "Silhouette 0.500" in told and "Agreement 0.50" in told
+    # CH = (between / 2) / (within / 87) = 87: between = 2 within
+    assert "Explained 66.7%" in told
+    assert "Fits from other seeds find other clusters" in told
+    centers, weights = data.centers, np.array(data.record.cluster_weights)
+    rest = (weights @ centers - weights[:, None] * centers) / (weights.sum() - weights)[:, None]
+    apart = (centers - rest) / data.sample.std(axis=0)
+    best = int(np.abs(apart[0]).argmax())
+    word = "high" if apart[0, best] > 0 else "low"
+    assert f"Cluster 0 30 rows, 33.3% {word} {data.feature_names[best]}" in told
+    check_page(render(replace(data, measures=dict.fromkeys(measures, float("nan")))))
+
+
 def test_a_shift_of_0_is_drawn() -> None:
     rounds = [round_record(1), round_record(2, center_shift=0.0)]
     shown = render(report_data(fit_record(rounds=rounds)))

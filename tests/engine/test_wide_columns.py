@@ -49,7 +49,7 @@ def warnings_of(
 def test_a_fit_names_the_columns_that_decide(spark: SparkSession) -> None:
     (told,) = warnings_of(spark, [1, 1e4, 2], ["age", "income", "visits"])
     assert told.startswith("LocalKMeans: column 'income' decides the clusters alone, with a range")
-    assert "scale the columns first" in told
+    assert "standardize=True" in told
     (told,) = warnings_of(spark, [1e5, 1, 1e5, 2], None)
     assert "feature 0 (counted from 0)" in told
     assert "feature 2 (counted from 0) decide the clusters" in told

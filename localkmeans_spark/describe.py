@@ -1,0 +1,320 @@
+"""What clusters are like, in the words of the table's columns: ``model.describe(df)``."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from pyspark.ml.functions import vector_to_array
+from pyspark.ml.linalg import VectorUDT
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
+
+from localkmeans_spark.data.column_names import ColumnNames, quoted
+from localkmeans_spark.data.columns import check_batch, check_dataframe
+from localkmeans_spark.errors import invalid
+
+if TYPE_CHECKING:
+    from localkmeans_spark.model import LocalKMeansModel
+
+CLUSTER, DISTANCE = "localkmeans_cluster", "localkmeans_distance"
+QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
+# Of wider rows those features are described that differ most between the centers.
+_MOST_FEATURES = 100
+# Standard deviations from the rest at which a feature is called high or low, and how many are.
+_TELLING, _NAMED = 0.5, 3
+_MOST_VALUES = 5
+
+
+@dataclass(frozen=True)
+class Description:
+    """What clusters are like; pandas tables, shown as a page in a notebook.
+
+    Attributes
+    ----------
+    clusters : pandas.DataFrame
+        A row for each cluster: ``cluster``; ``size`` (rows); ``share`` (of all weight);
+        ``spread`` (root mean square distance from the center; with cosine distance the mean);
+        ``nearest_cluster``, and ``separation``, the distance between the two centers;
+        ``summary``, as in "high visits, low age".
+    features : pandas.DataFrame
+        A row for each cluster and feature: ``mean``, ``std``, ``q05`` to ``q95``, and
+        ``difference``: how many standard deviations of all rows the cluster's mean lies above
+        the mean of the other clusters' rows. What sets a cluster apart most comes first.
+    rows : pandas.DataFrame
+        The table's rows nearest each center (``kind`` "nearest": what is typical) and farthest
+        from it ("farthest": what fits least), with ``rank`` and ``distance``.
+    profile : pandas.DataFrame
+        For every column asked for, each cluster's most frequent values: ``share`` in the
+        cluster, and ``lift``, that share over the share in all rows.
+
+    Notes
+    -----
+    Means, shares and profiles count rows by ``weightCol``; quantiles and sizes count rows.
+    """
+
+    clusters: pd.DataFrame
+    features: pd.DataFrame
+    rows: pd.DataFrame
+    profile: pd.DataFrame
+
+    def __repr__(self) -> str:
+        lines = [f"cluster {row.cluster}: {row.summary}" for row in self.clusters.itertuples()]
+        return "\n".join(lines)
+
+    def to_html(self) -> str:
+        """Return all of it as a piece of HTML without scripts."""
+        parts = [_table(self.clusters)]
+        for row in self.clusters.itertuples():
+            parts.append(f"<h3>Cluster {row.cluster}: {html.escape(str(row.summary))}</h3>")
+            for table in (self.features, self.profile, self.rows):
+                own = table[table["cluster"] == row.cluster].drop(columns="cluster")
+                if len(own):
+                    parts.append(_table(own.head(12)))
+        return "".join(parts)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def _table(table: pd.DataFrame) -> str:
+    shown = table.to_html(index=False, border=0, float_format=lambda value: f"{value:.4g}")
+    return f'<div style="overflow-x:auto">{shown}</div>'
+
+
+def describe(
+    model: LocalKMeansModel, dataset: DataFrame, profile: Sequence[str], n_rows: int
+) -> Description:
+    """Describe the clusters of a model on data; see ``LocalKMeansModel.describe``."""
+    owner = "LocalKMeansModel"
+    check_dataframe(dataset, owner)
+    check_batch(dataset, owner, "Describe a table, or the rows of a foreachBatch.")
+    if isinstance(profile, str):  # each letter would be a name
+        rule = "a list of column names"
+        raise invalid(owner, "argument 'profile'", rule, profile, f"Write [{profile!r}].")
+    if not _is_whole(n_rows, 0):
+        raise invalid(owner, "argument 'n'", "an integer >= 0", n_rows, "Use 3, for example.")
+    names = ColumnNames(dataset, owner)
+    columns = {name: names.resolve(name, "profile") for name in profile}
+    scored = scored_rows(model, dataset)
+    features, totals = _features(model, dataset, scored)
+    clusters = _clusters(model, features, totals)
+    shown = [name for name in dataset.columns if name not in (CLUSTER, DISTANCE)]
+    near = [_extreme(scored, shown, n_rows, kind) for kind in ("nearest", "farthest") if n_rows]
+    profiles = [
+        _profile(scored, name, found.column, found.field.dataType, _weight(model))
+        for name, found in columns.items()
+    ]
+    return Description(
+        clusters,
+        features,
+        pd.concat(near, ignore_index=True) if near else pd.DataFrame({"cluster": []}),
+        pd.concat(profiles, ignore_index=True) if profiles else pd.DataFrame({"cluster": []}),
+    )
+
+
+def scored_rows(model: LocalKMeansModel, dataset: DataFrame) -> DataFrame:
+    """Return the rows that have a cluster, with columns :data:`CLUSTER` and :data:`DISTANCE`."""
+    own = model.copy()
+    own.set(own.getParam("predictionCol"), CLUSTER)
+    own.set(own.getParam("distanceCol"), DISTANCE)
+    return own.transform(dataset).where(F.col(CLUSTER) < len(model.centers))
+
+
+def nearest_of(model: LocalKMeansModel, dataset: DataFrame, n: int) -> DataFrame:
+    """Return the n rows nearest each center; see ``LocalKMeansModel.nearest``."""
+    owner = "LocalKMeansModel"
+    if not _is_whole(n, 1):
+        raise invalid(owner, "argument 'n'", "an integer >= 1", n, "Use 5, for example.")
+    own = model.copy()
+    if own.getDistanceCol() is None:
+        own.set(own.getParam("distanceCol"), "distance")
+    ColumnNames(dataset, owner).check_new({"predictionCol": None, "rank": "rank"})
+    label, distance = (quoted(own.getPredictionCol()), quoted(own.getDistanceCol()))
+    scored = own.transform(dataset).where(F.col(label) < len(model.centers))
+    order = Window.partitionBy(label).orderBy(distance)
+    ranked = scored.withColumn("rank", F.row_number().over(order))
+    return ranked.where(F.col("rank") <= n).orderBy(label, "rank")
+
+
+def _extreme(scored: DataFrame, shown: list[str], n: int, kind: str) -> pd.DataFrame:
+    distance = F.col(DISTANCE)
+    order = Window.partitionBy(CLUSTER).orderBy(distance if kind == "nearest" else distance.desc())
+    # Spark keeps the n best of each partition and cluster before anything is sent.
+    found = scored.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= n)
+    found = found.orderBy(CLUSTER, "rank")
+    own = [F.col(CLUSTER).alias("cluster"), F.lit(kind).alias("kind"), F.col("rank")]
+    own.append(F.col(DISTANCE).alias("distance"))
+    return found.select(*own, *(F.col(quoted(name)) for name in shown)).toPandas()
+
+
+def feature_names(dataset: DataFrame, features_col: str, features_cols: Sequence[str]) -> list[str]:
+    """Return the features' names: columns, or what a VectorAssembler noted; empty if unknown."""
+    if features_cols:
+        return list(features_cols)
+    field = ColumnNames(dataset, "LocalKMeansModel").resolve(features_col, "featuresCol").field
+    groups = field.metadata.get("ml_attr", {}).get("attrs", {})
+    listed = [item for group in groups.values() for item in group if "name" in item]
+    return [item["name"] for item in sorted(listed, key=lambda item: item["idx"])]
+
+
+def _is_whole(n: Any, least: int) -> bool:
+    return isinstance(n, int) and not isinstance(n, bool) and n >= least
+
+
+def _weight(model: LocalKMeansModel) -> Column:
+    return F.col(quoted(model.getWeightCol())) if model.getWeightCol() else F.lit(1.0)
+
+
+def _feature_columns(
+    model: LocalKMeansModel, dataset: DataFrame, chosen: Sequence[int]
+) -> dict[str, Column]:
+    cols = model.getFeaturesCols() or ()
+    d = model.numFeatures
+    names = feature_names(dataset, model.getFeaturesCol(), cols)
+    if len(names) != d or len(set(names)) != d:
+        names = [str(place) for place in range(d)]
+    resolve = ColumnNames(dataset, "LocalKMeansModel").resolve
+    if cols:
+        found = [resolve(cols[place], "featuresCols").column for place in chosen]
+    else:
+        column = resolve(model.getFeaturesCol(), "featuresCol")
+        array = column.column
+        if isinstance(column.field.dataType, VectorUDT):
+            array = vector_to_array(array)
+        found = [array[int(place)] for place in chosen]
+    return {
+        names[place]: column.cast("double") for place, column in zip(chosen, found, strict=True)
+    }
+
+
+def _features(
+    model: LocalKMeansModel, dataset: DataFrame, scored: DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the table of features, and size, weight and spread of every cluster, in one job."""
+    compared = model.frame.centers
+    by_size = np.argsort(-compared.var(axis=0), kind="stable")[:_MOST_FEATURES]
+    chosen = np.sort(by_size).tolist()
+    columns = _feature_columns(model, dataset, chosen)
+    about = model.centers.mean(axis=0)[chosen]  # sums of squares about it lose no digits
+    weight, distance = _weight(model), F.col(DISTANCE)
+    sums: list[Column] = [
+        F.count(F.lit(1)).alias("size"),
+        F.sum(weight).alias("weight"),
+        F.sum(weight * (distance if model.frame.is_cosine else distance**2)).alias("cost"),
+    ]
+    for place, (column, middle) in enumerate(zip(columns.values(), about, strict=True)):
+        apart = column - float(middle)
+        sums += [
+            F.sum(weight * apart).alias(f"s{place}"),
+            F.sum(weight * apart * apart).alias(f"q{place}"),
+            F.percentile_approx(column, list(QUANTILES.values()), 10_000).alias(f"p{place}"),
+        ]
+    found: Any = scored.groupBy(CLUSTER).agg(*sums).toPandas()
+    found = found.set_index(CLUSTER).reindex(range(len(model.centers)))
+    totals = found[["size", "weight", "cost"]].fillna(0.0)
+    weights, tables = totals["weight"].to_numpy(float), []
+    for place, (name, middle) in enumerate(zip(columns, about, strict=True)):
+        first, second = (found[f"{kind}{place}"].to_numpy(float) for kind in "sq")
+        first, second = np.nan_to_num(first), np.nan_to_num(second)
+        tables.append(_of_feature(name, middle, weights, first, second, found[f"p{place}"]))
+    table = pd.concat(tables, ignore_index=True)
+    table["size_of_difference"] = -table["difference"].abs()
+    order = ["cluster", "size_of_difference"]
+    table = table.sort_values(order, kind="stable", ignore_index=True)
+    return table.drop(columns="size_of_difference"), totals
+
+
+def _of_feature(
+    name: str,
+    middle: float,
+    weights: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    quantiles: pd.Series,
+) -> pd.DataFrame:
+    """Return a feature's rows of the table, from sums about ``middle`` by cluster."""
+    total = weights.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = first / weights
+        variance = np.maximum(second / weights - mean**2, 0.0)
+        rest = (first.sum() - first) / (total - weights)
+        deviation = np.sqrt(max(second.sum() / total - (first.sum() / total) ** 2, 0.0))
+        difference = (mean - rest) / deviation if deviation > 0 else mean - rest
+    told = [each if isinstance(each, list | np.ndarray) else [np.nan] * 5 for each in quantiles]
+    return pd.DataFrame(
+        {
+            "cluster": range(len(weights)),
+            "feature": name,
+            "mean": mean + middle,
+            "std": np.sqrt(variance),
+            **dict(zip(QUANTILES, np.array(told, dtype=float).T, strict=True)),
+            "difference": difference,
+        }
+    )
+
+
+def _clusters(
+    model: LocalKMeansModel, features: pd.DataFrame, totals: pd.DataFrame
+) -> pd.DataFrame:
+    centers = model.frame.centers
+    sq = ((centers[:, None] - centers) ** 2).sum(axis=2)
+    apart = 0.5 * sq if model.frame.is_cosine else np.sqrt(sq)
+    np.fill_diagonal(apart, np.inf)
+    weights = totals["weight"].to_numpy(float)
+    mean_cost = totals["cost"].to_numpy(float) / np.where(weights > 0, weights, np.nan)
+    k = len(centers)
+    return pd.DataFrame(
+        {
+            "cluster": range(k),
+            "size": totals["size"].astype(int).to_numpy(),
+            "share": weights / weights.sum(),
+            "spread": mean_cost if model.frame.is_cosine else np.sqrt(mean_cost),
+            "nearest_cluster": apart.argmin(axis=1) if k > 1 else -1,
+            "separation": apart.min(axis=1) if k > 1 else np.nan,
+            "summary": [in_words(features[features["cluster"] == i]) for i in range(k)],
+        }
+    )
+
+
+def in_words(features: pd.DataFrame) -> str:
+    """Say what sets a cluster apart, as in "high visits, low age"; its rows come in order."""
+    telling = features[features["difference"].abs() >= _TELLING].head(_NAMED)
+    if telling.empty:
+        return "no feature far from the rest"
+    return ", ".join(
+        f"{'high' if row.difference > 0 else 'low'} {row.feature}" for row in telling.itertuples()
+    )
+
+
+def _profile(
+    scored: DataFrame, name: str, column: Column, kind: Any, weight: Column
+) -> pd.DataFrame:
+    if isinstance(kind, DateType | TimestampType | TimestampNTZType):
+        column = F.date_format(column, "yyyy-MM")  # single days say little
+    value = column.cast("string").alias("value")
+    counted = scored.groupBy(F.col(CLUSTER).alias("cluster"), value).agg(F.sum(weight).alias("n"))
+    of_value, of_cluster = Window.partitionBy("value"), Window.partitionBy("cluster")
+    ranked = counted.select(
+        "cluster", "value", "n",
+        F.sum("n").over(of_value).alias("everywhere"),
+        F.sum("n").over(of_cluster).alias("in_cluster"),
+        F.row_number().over(of_cluster.orderBy(F.col("n").desc(), "value")).alias("rank"),
+    ).where(F.col("rank") <= _MOST_VALUES)  # fmt: skip
+    total = scored.agg(F.sum(weight)).head()
+    found: Any = ranked.orderBy("cluster", "rank").toPandas()
+    share = found["n"] / found["in_cluster"]
+    return pd.DataFrame(
+        {
+            "cluster": found["cluster"],
+            "column": name,
+            "value": found["value"],
+            "share": share,
+            "lift": share / (found["everywhere"] / (total[0] if total else np.nan)),
+        }
+    )

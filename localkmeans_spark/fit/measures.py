@@ -1,0 +1,211 @@
+"""How good clusterings are: two passes for all sets of centers together, and a sample of rows.
+
+Silhouette, Calinski-Harabasz and Davies-Bouldin follow from the clusters' weights, means and
+scatter (first pass) and sums of the rows' silhouettes and distances (second pass).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from localkmeans_spark.data.partition import Frame, Partition
+from localkmeans_spark.data.summary import DataSummary
+from localkmeans_spark.fit.partitions import Partitions
+from localkmeans_spark.fit.requests import Request, all_rows, sample
+from localkmeans_spark.kernel.agreement import adjusted_rand, contingency
+from localkmeans_spark.kernel.assign import exact_nearest
+from localkmeans_spark.kernel.draws import generator
+from localkmeans_spark.kernel.exact_sum import on_grids
+from localkmeans_spark.kernel.lloyd import add_cluster_sums, means_or_kept
+from localkmeans_spark.kernel.sample import Sample, improve_on_sample, settle_on_sample
+from localkmeans_spark.kernel.seeding import reduce_candidates
+from localkmeans_spark.kernel.silhouette import Moments, label_block, silhouette_sums
+from localkmeans_spark.kernel.sparse_rows import SparseRows
+from localkmeans_spark.kernel.spherical import unit_centers
+from localkmeans_spark.records import Measures
+
+# Rows on which two fits are compared; fewer if they are wide.
+_SAMPLE_ROWS, _SAMPLE_NUMBERS = 10_000, 4 << 20
+# As the seeding does on its sample.
+_SWAP_ROUNDS, _SWAP_TRIES, _STEPS = 4, 128, 10
+# Key of random streams that no partition and no other draw has.
+_KEY = 2**32 - 6
+
+
+def measure(partitions: Partitions, found: Sequence[np.ndarray], seed: int) -> list[Measures]:
+    """Measure several sets of centers on the same rows.
+
+    Parameters
+    ----------
+    partitions : Partitions
+    found : sequence of ndarray of shape (k, n_features), float64
+        Absolute centers.
+    seed : int
+        Of the sample, and of the other fits that these are compared with.
+    """
+    data = partitions.data
+    moments = [item for item, _ in partitions.run([_moments_of(data, each) for each in found])]
+    told = [place for place, each in enumerate(moments) if (each.weights > 0).sum() > 1]
+    asked = [_silhouettes_of(data, found[place], moments[place]) for place in told]
+    sums = {place: item[0] for place, item in zip(told, partitions.run(asked), strict=True)}
+    agreements = _agreements(partitions, found, seed)
+    return [
+        _measures(data, moments[place], sums.get(place), agreement)
+        for place, agreement in enumerate(agreements)
+    ]
+
+
+def _measures(data: DataSummary, moments: Moments, sums: Any, agreement: float) -> Measures:
+    """Put the sums into the formulas; NaN where there is one cluster only."""
+    nothing = float("nan")
+    if sums is None:
+        return Measures(nothing, nothing, nothing, agreement)
+    silhouettes, distances = sums
+    filled = moments.weights > 0
+    means, weights = moments.means[filled], moments.weights[filled]
+    k, total = len(means), float(weights.sum())
+    middle = weights @ means / total
+    between = float(weights @ ((means - middle) ** 2).sum(axis=1))
+    within = float(weights @ moments.scatter[filled])
+    inside = distances[filled] / weights
+    apart = np.sqrt(((means[:, None] - means) ** 2).sum(axis=2))
+    np.fill_diagonal(apart, np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(apart > 0, (inside[:, None] + inside) / apart, 0.0)
+    rest = within * (k - 1.0)
+    return Measures(
+        silhouette=float(silhouettes.sum()) / total,
+        calinski_harabasz=between * (total - k) / rest if rest > 0 else 1.0,
+        davies_bouldin=float(ratios.max(axis=1).mean()),
+        agreement=agreement,
+    )
+
+
+class _Sums(NamedTuple):
+    partitions: np.ndarray
+    sums: np.ndarray
+    weights: np.ndarray
+    inertia: np.ndarray
+
+
+def _moments_of(data: DataSummary, centers: np.ndarray) -> Request:
+    """Ask for means, weights and scatter by the exact labels of absolute centers."""
+
+    def finish(found: _Sums) -> Moments:
+        order = np.argsort(found.partitions)
+        weights = found.weights[order].sum(axis=0)
+        kept = _own(centers, data.frame) - data.frame.mean
+        means = means_or_kept(found.sums.sum(axis=0), weights, kept)
+        # About the center, which is near: no digits are lost to far means.
+        inertia = found.inertia[order].sum(axis=0) - weights * ((means - kept) ** 2).sum(axis=1)
+        scatter = np.maximum(inertia, 0.0) / np.where(weights > 0, weights, 1.0)
+        return Moments(means, weights, scatter)
+
+    return Request(
+        "measure", "means of clusters", _add_up, (data.frame, centers), _merge_sums, finish,
+        centers.nbytes * len(data.frame.sum_grids),
+    )  # fmt: skip
+
+
+def _own(centers: np.ndarray, frame: Frame) -> np.ndarray:
+    return unit_centers(centers) if frame.is_spherical else centers
+
+
+def _add_up(partition: Partition, order: tuple[Frame, np.ndarray]) -> _Sums:
+    frame, centers = order
+    own = _own(centers, frame) - partition.origin
+    sums, weights, inertia = np.zeros(own.shape), np.zeros(len(own)), np.zeros(len(own))
+    for block in partition.blocks:
+        x, weight = block
+        labels, sq = label_block(x, own)
+        if isinstance(x, SparseRows):
+            row = x.row_of_entry()
+            values = x.values.astype(np.float64) * (1.0 if weight is None else weight[row])
+            at = labels[row].astype(np.int64) * x.n_features + x.indices
+            np.add.at(sums.reshape(-1), at, values)
+        else:
+            add_cluster_sums(block, labels, sums)
+        weights += np.bincount(labels, weight, len(own))
+        inertia += np.bincount(labels, sq if weight is None else sq * weight, len(own))
+    sums += weights[:, None] * (partition.origin - frame.mean)
+    grids = frame.sum_grids[:, None]
+    return _Sums(np.array([partition.number]), on_grids(sums, grids), weights[None], inertia[None])
+
+
+def _merge_sums(left: _Sums, right: _Sums) -> _Sums:
+    return _Sums(
+        np.concatenate([left.partitions, right.partitions]),
+        left.sums + right.sums,
+        np.concatenate([left.weights, right.weights]),
+        np.concatenate([left.inertia, right.inertia]),
+    )
+
+
+def _silhouettes_of(data: DataSummary, centers: np.ndarray, moments: Moments) -> Request:
+    """Ask for sums of silhouettes and of distances from the means, two arrays of shape (k,)."""
+    order = data.frame, centers, moments
+    return Request(
+        "measure", "silhouettes", _add_silhouettes, order, _join, _in_order, 16 * len(centers)
+    )
+
+
+def _add_silhouettes(
+    partition: Partition, order: tuple[Frame, np.ndarray, Moments]
+) -> list[tuple[int, np.ndarray]]:
+    frame, centers, moments = order
+    own = _own(centers, frame) - partition.origin
+    moments = moments._replace(means=frame.to_partition(moments.means, partition))
+    return [(partition.number, np.stack(silhouette_sums(partition.blocks, own, moments)))]
+
+
+def _join(left: list[Any], right: list[Any]) -> list[Any]:
+    return left + right
+
+
+def _in_order(found: list[tuple[int, np.ndarray]]) -> np.ndarray:
+    ordered = sorted(found, key=lambda item: item[0])
+    return np.stack([sums for _, sums in ordered]).sum(axis=0)
+
+
+def _agreements(partitions: Partitions, found: Sequence[np.ndarray], seed: int) -> list[float]:
+    """Say how much other fits, of a sample of the rows and from other seeds, agree with these."""
+    data = partitions.data
+    wanted = max(1, min(_SAMPLE_ROWS, _SAMPLE_NUMBERS // data.n_features))
+    few = data.n_points <= wanted
+    asked = all_rows(data) if few else sample(data, wanted, seed, _KEY)
+    answer = partitions.run([asked])[0][0]
+    drawn: Sample = Sample(answer[0], answer[1], data.dtype) if few else answer
+    rows = drawn.x.astype(np.float64)
+    middle = data.frame.mean
+    # One thread: products split among threads round differently from one driver to another.
+    with threadpool_limits(limits=1, user_api="blas"):
+        distinct = np.unique(rows, axis=0)
+        return [
+            _agreement(drawn, rows, distinct, _own(each, data.frame) - middle,
+                       generator(seed, _KEY, len(each)))
+            for each in found
+        ]  # fmt: skip
+
+
+def _agreement(
+    drawn: Sample,
+    rows: np.ndarray,
+    distinct: np.ndarray,
+    centers: np.ndarray,
+    rng: np.random.Generator,
+) -> float:
+    if len(distinct) <= len(centers):
+        return 1.0
+    other = reduce_candidates(distinct, np.ones(len(distinct)), len(centers), rng, steps=_STEPS)
+    if len(other) > 1:
+        other = improve_on_sample(
+            other, drawn, rng, rounds=_SWAP_ROUNDS, tries=_SWAP_TRIES, steps=_STEPS
+        )
+    other = settle_on_sample(other, drawn, _STEPS)
+    labels = [exact_nearest(rows, each, with_distances=False)[0] for each in (centers, other)]
+    weight = drawn.weight * (len(rows) / drawn.weight.sum())
+    return adjusted_rand(contingency(labels[0], labels[1], weight))

@@ -1,0 +1,101 @@
+"""Silhouettes by squared Euclidean distance in closed form: no pair of rows is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from localkmeans_spark.kernel import sparse
+from localkmeans_spark.kernel.assign import exact_nearest
+from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
+from localkmeans_spark.kernel.lloyd import Block
+from localkmeans_spark.kernel.sparse_rows import SparseRows
+
+
+class Moments(NamedTuple):
+    """Means, weights and scatter of clusters.
+
+    Attributes
+    ----------
+    means : ndarray of shape (k, n_features), float64
+        Of the rows nearest each center; any place for a cluster without rows.
+    weights : ndarray of shape (k,), float64
+    scatter : ndarray of shape (k,), float64
+        Mean squared distance of the cluster's rows from its mean.
+    """
+
+    means: np.ndarray
+    weights: np.ndarray
+    scatter: np.ndarray
+
+
+def label_block(x: np.ndarray | SparseRows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return exact labels and squared distances of a block, dense or sparse."""
+    if isinstance(x, SparseRows):
+        return sparse.exact_nearest(x, centers)
+    return exact_nearest(x, centers)
+
+
+def silhouette_sums(
+    blocks: Sequence[Block], centers: np.ndarray, moments: Moments
+) -> tuple[np.ndarray, np.ndarray]:
+    """Add up silhouettes, and distances from the means, by cluster.
+
+    The mean squared distance of a row from the rows of a cluster is ``||x - mean||**2 +
+    scatter``; in the row's own cluster the row itself does not count. A row alone in its cluster
+    has silhouette 0.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    centers : ndarray of shape (k, n_features), float64
+        By which rows are labelled.
+    moments : Moments
+        Of all rows by these labels; at least two clusters have rows.
+
+    Returns
+    -------
+    silhouettes : ndarray of shape (k,), float64
+        Sum of weight times silhouette.
+    distances : ndarray of shape (k,), float64
+        Sum of weight times distance from the cluster's mean.
+    """
+    k = len(centers)
+    means, weights, scatter = moments
+    sq_norms = np.einsum("kd,kd->k", means, means)
+    extra = np.where(weights > 0, scatter, np.inf)
+    silhouettes, distances = np.zeros(k), np.zeros(k)
+    for x, weight in blocks:
+        labels, _ = label_block(x, centers)
+        for rows in slices(len(x), rows_per_chunk(x.shape[1], k, 8)):
+            own = labels[rows]
+            w = np.ones(len(own)) if weight is None else weight[rows]
+            sq = _sq_distances(x[rows], means, sq_norms)
+            at = np.arange(len(own)), own
+            distances += np.bincount(own, w * np.sqrt(sq[at]), k)
+            sq += extra
+            total = weights[own]
+            is_alone = total <= w
+            within = sq[at] * total / np.where(is_alone, 1.0, total - w)
+            sq[at] = np.inf
+            nearest = sq.min(axis=1)
+            larger = np.maximum(within, nearest)
+            apart = np.divide(nearest - within, larger, out=np.zeros(len(own)), where=larger > 0)
+            silhouettes += np.bincount(own, np.where(is_alone, 0.0, w * apart), k)
+    return silhouettes, distances
+
+
+def _sq_distances(
+    x: np.ndarray | SparseRows, means: np.ndarray, sq_norms: np.ndarray
+) -> np.ndarray:
+    if isinstance(x, SparseRows):
+        product, own = x.matrix() @ means.T, x.sq_norms()
+    else:
+        wide = x.astype(np.float64, copy=False)
+        product, own = wide @ means.T, np.einsum("nd,nd->n", wide, wide)
+    product *= -2.0
+    product += sq_norms
+    product += own[:, None]
+    return np.maximum(product, 0.0, out=product)

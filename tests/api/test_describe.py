@@ -1,0 +1,108 @@
+"""model.describe: its numbers against pandas, its words, names and profiles."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyspark.ml.feature import VectorAssembler
+
+from localkmeans_spark import InvalidInputError, LocalKMeans
+
+NAMES = ["age", "visits", "noise"]
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(2)
+    group = rng.integers(3, size=240)
+    table = pd.DataFrame(rng.normal(size=(240, 3)), columns=NAMES)
+    table["age"] += np.array([30.0, 60.0, 30.0])[group]
+    table["visits"] += np.array([0.0, 0.0, 40.0])[group]
+    table["region"] = np.where(group == 1, "north", np.where(rng.random(240) < 0.5, "east", "west"))
+    table["since"] = [datetime.date(2020 + g, 1 + i % 2, 3) for i, g in enumerate(group)]
+    table["w"] = 1.0 + group
+    return table
+
+
+@pytest.fixture(scope="module")
+def frame(spark, people):
+    return spark.createDataFrame(people).repartition(3).cache()
+
+
+@pytest.fixture(scope="module")
+def fitted(frame):
+    return LocalKMeans(k=3, seed=1, featuresCols=NAMES, weightCol="w").fit(frame)
+
+
+def test_tables_are_those_of_pandas(fitted, frame):
+    found = fitted.describe(frame, profile=["region", "since"], n=2)
+    rows = fitted.transform(frame).toPandas()
+    features = found.features.set_index(["cluster", "feature"])
+    for cluster, own in rows.groupby("prediction"):
+        rest = rows[rows["prediction"] != cluster]
+        for name in NAMES:
+            got = features.loc[(cluster, name)]
+            mean = np.average(own[name], weights=own["w"])
+            assert got["mean"] == pytest.approx(mean, rel=1e-9)
+            std = np.sqrt(np.average((own[name] - mean) ** 2, weights=own["w"]))
+            assert got["std"] == pytest.approx(std, rel=1e-9)
+            overall = np.average(rows[name], weights=rows["w"])
+            spread = np.sqrt(np.average((rows[name] - overall) ** 2, weights=rows["w"]))
+            expected = (mean - np.average(rest[name], weights=rest["w"])) / spread
+            assert got["difference"] == pytest.approx(expected, rel=1e-9)
+            low, high = own[name].quantile([0.49, 0.51])
+            assert low - 0.05 <= got["median"] <= high + 0.05
+        line = found.clusters.loc[cluster]
+        assert line["size"] == len(own)
+        assert line["share"] == pytest.approx(own["w"].sum() / rows["w"].sum())
+        distance = np.linalg.norm(own[NAMES].to_numpy() - fitted.centers[cluster], axis=1)
+        assert line["spread"] == pytest.approx(
+            np.sqrt(np.average(distance**2, weights=own["w"])), rel=1e-5
+        )
+        apart = np.linalg.norm(
+            np.delete(fitted.centers, cluster, 0) - fitted.centers[cluster], axis=1
+        )
+        assert line["separation"] == pytest.approx(apart.min())
+        typical = found.rows[found.rows["cluster"] == cluster]
+        assert list(typical["kind"]) == ["nearest"] * 2 + ["farthest"] * 2
+        ordered = np.sort(distance)
+        expected = [ordered[0], ordered[1], ordered[-1], ordered[-2]]
+        np.testing.assert_allclose(typical["distance"], expected, rtol=1e-4)
+        region = found.profile.query("cluster == @cluster and column == 'region'")
+        for value, line in region.set_index("value").iterrows():
+            share = own.loc[own["region"] == value, "w"].sum() / own["w"].sum()
+            assert line["share"] == pytest.approx(share)
+            overall = rows.loc[rows["region"] == value, "w"].sum() / rows["w"].sum()
+            assert line["lift"] == pytest.approx(share / overall)
+    assert set(found.profile.loc[found.profile["column"] == "since", "value"].str[5:]) == {
+        "01",
+        "02",
+    }
+    words = set(found.clusters["summary"])
+    assert any(each.startswith("high visits") for each in words), words
+    assert any(each.startswith("high age") for each in words), words
+    page = found._repr_html_()
+    assert "high visits" in page and "<script" not in page
+
+
+def test_vectors_have_the_names_of_their_assembler(frame):
+    assembled = VectorAssembler(inputCols=NAMES, outputCol="features").transform(frame)
+    model = LocalKMeans(k=2, seed=1, standardize=True).fit(assembled)
+    found = model.describe(assembled, n=0)
+    assert set(found.features["feature"]) == set(NAMES)
+    assert found.rows.empty and found.profile.empty
+    near = model.nearest(assembled, 2).collect()
+    assert [(row["prediction"], row["rank"]) for row in near] == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    assert near[0]["distance"] <= near[1]["distance"]
+
+
+def test_what_cannot_be_described_is_refused(fitted, frame):
+    with pytest.raises(InvalidInputError, match="'profile' must be a list"):
+        fitted.describe(frame, profile="region")
+    with pytest.raises(InvalidInputError, match="'profile' must be the name of a column"):
+        fitted.describe(frame, profile=["nothing"])
+    with pytest.raises(InvalidInputError, match="'n' must be an integer >= 0"):
+        fitted.describe(frame, n=-1)
