@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame
 from localkmeans_spark.data.column_names import quoted
 from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.records import FitRecord, RestartRecord, RoundRecord
+from localkmeans_spark.svg import as_svg, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,6 +58,17 @@ class LocalKMeansSummary:
             f"LocalKMeansSummary: k={self.k}, trainingCost={self.trainingCost:.6g}, "
             f"numIter={self.numIter}, numRounds={self.numRounds}, {state}{restarts}"
         )
+
+    def _repr_html_(self) -> str:
+        """Show the fit in a notebook: a sentence and the picture of :meth:`plot`."""
+        told = html.escape(repr(self).removeprefix("LocalKMeansSummary: "))
+        try:
+            figure = new_figure(7.2, 3.0)
+        except ImportError:  # no matplotlib: the sentence alone
+            return f"<p>{told}</p>"
+        self.plot(figure.subplots())
+        picture = as_svg(figure, "summary", "Cost at the start of each round")
+        return f'<div style="max-width:46rem"><p>{told}</p>{picture}</div>'
 
     @property
     def k(self) -> int:

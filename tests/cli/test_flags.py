@@ -25,7 +25,8 @@ NEEDED = ["--input", "a.csv", "--k", "3", "--output", "out"]
 REPOSITORY = Path(__file__).resolve().parents[2]
 # Params of the estimator that the command settles itself, or that no one needs there.
 NO_FLAGS = {
-    "predictionCol", "distanceCol", "initialCenters", "solver", "maxBlockSizeInMB", "verbose",
+    "predictionCol", "distanceCol", "distancesCol", "secondCol", "marginCol", "initialCenters",
+    "solver", "maxBlockSizeInMB", "verbose",
 }  # fmt: skip
 
 

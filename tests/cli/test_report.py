@@ -14,7 +14,7 @@ from localkmeans_spark.cli.pictures import Labels, cluster_colors, principal_pla
 from localkmeans_spark.cli.printed import rounds_table
 from localkmeans_spark.cli.report import ReportData, render
 from localkmeans_spark.metrics import Confusion
-from localkmeans_spark.summary import FitRecord, RoundRecord
+from localkmeans_spark.summary import FitRecord, LocalKMeansSummary, RoundRecord
 
 VOID = {"meta", "img", "br", "hr", "path", "use", "image", "line", "rect", "link"}
 
@@ -161,6 +161,11 @@ def test_the_page_answers_in_the_order_of_its_readers_questions() -> None:
     word = "high" if apart[0, best] > 0 else "low"
     assert f"Cluster 0 30 rows, 33.3% {word} {data.feature_names[best]}" in told
     check_page(render(replace(data, measures=dict.fromkeys(measures, float("nan")))))
+
+
+def test_a_summary_shows_itself_in_a_notebook() -> None:
+    shown = LocalKMeansSummary(fit_record(), "features", "prediction")._repr_html_()
+    assert "k=3, trainingCost=33" in shown and "<svg" in shown and "<script" not in shown
 
 
 def test_a_shift_of_0_is_drawn() -> None:
