@@ -14,6 +14,7 @@ from pyspark.ml.linalg import VectorUDT
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
+from scipy.spatial.distance import cdist
 
 from localkmeans_spark.data.column_names import ColumnNames, quoted
 from localkmeans_spark.data.columns import check_batch, check_dataframe
@@ -263,8 +264,8 @@ def _clusters(
     model: LocalKMeansModel, features: pd.DataFrame, totals: pd.DataFrame
 ) -> pd.DataFrame:
     centers = model.frame.centers
-    sq = ((centers[:, None] - centers) ** 2).sum(axis=2)
-    apart = 0.5 * sq if model.frame.is_cosine else np.sqrt(sq)
+    apart = cdist(centers, centers)
+    apart = 0.5 * apart**2 if model.frame.is_cosine else apart
     np.fill_diagonal(apart, np.inf)
     weights = totals["weight"].to_numpy(float)
     mean_cost = totals["cost"].to_numpy(float) / np.where(weights > 0, weights, np.nan)

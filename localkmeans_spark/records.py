@@ -209,7 +209,8 @@ class Measures:
     davies_bouldin : float
         Mean over clusters of the worst (spread + spread) / distance to another; less is better.
     agreement : float
-        Adjusted Rand index with a fit of a sample of the rows from another seed, on that sample.
+        Adjusted Rand index with a fit of a sample of the rows from another seed, on that sample;
+        NaN where k is too large for the sample, or for the driver's time.
     """
 
     silhouette: float

@@ -138,6 +138,8 @@ def _best(table: pd.DataFrame) -> tuple[int, str]:
     row = among[among["silhouette"] >= highest - _AS_GOOD].iloc[0]
     k = int(row["k"])
     told = f"k = {k}: silhouette {row['silhouette']:.3f}"
+    if known["agreement"].isna().all():
+        return k, f"{told}, the highest; k is too large to compare fits from other seeds."
     if stable.empty:
         return k, (
             f"{told}, the highest, but no k gives the same clusters from other seeds (adjusted "

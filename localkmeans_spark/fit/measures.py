@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.data.partition import Frame, Partition
@@ -32,6 +33,8 @@ from localkmeans_spark.records import Measures
 _SAMPLE_ROWS, _SAMPLE_NUMBERS = 10_000, 4 << 20
 # As the seeding does on its sample.
 _SWAP_ROUNDS, _SWAP_TRIES, _STEPS = 4, 128, 10
+# Multiplications that a k-means++ of it by the driver may take, times 2.
+_MOST_WORK = 1 << 34
 # Key of random streams that no partition and no other draw has.
 _KEY = 2**32 - 6
 
@@ -72,7 +75,7 @@ def _measures(data: DataSummary, moments: Moments, sums: Any, agreement: float) 
     between = float(weights @ ((means - middle) ** 2).sum(axis=1))
     within = float(weights @ moments.scatter[filled])
     inside = distances[filled] / weights
-    apart = np.sqrt(((means[:, None] - means) ** 2).sum(axis=2))
+    apart = cdist(means, means)
     np.fill_diagonal(apart, np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(apart > 0, (inside[:, None] + inside) / apart, 0.0)
@@ -186,7 +189,7 @@ def _agreements(partitions: Partitions, found: Sequence[np.ndarray], seed: int) 
         distinct = np.unique(rows, axis=0)
         return [
             _agreement(drawn, rows, distinct, _own(each, data.frame) - middle,
-                       generator(seed, _KEY, len(each)))
+                       generator(seed, _KEY, len(each)), few)
             for each in found
         ]  # fmt: skip
 
@@ -197,9 +200,13 @@ def _agreement(
     distinct: np.ndarray,
     centers: np.ndarray,
     rng: np.random.Generator,
+    is_all: bool,
 ) -> float:
-    if len(distinct) <= len(centers):
-        return 1.0
+    k = len(centers)
+    if len(distinct) <= k:
+        return 1.0 if is_all else float("nan")
+    if distinct.size * k * k > _MOST_WORK:
+        return float("nan")
     other = reduce_candidates(distinct, np.ones(len(distinct)), len(centers), rng, steps=_STEPS)
     if len(other) > 1:
         other = improve_on_sample(
