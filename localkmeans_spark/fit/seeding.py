@@ -323,6 +323,10 @@ class _Choice:
         affordable = _wanted(missing, data.n_features, _GREEDY_CANDIDATES) // (4 * missing)
         self._trials = max(1, min(n_trials(k), affordable))
         self._walk_work = max(1, sample.x.size * self._trials * missing)
+        # Lloyd steps on the sample that the fit's own steps would not outdo in the same time.
+        step_work = max(1, sample.x.size * k)
+        self._step_work, self._fit_work = step_work, data.n_points * data.n_features * k
+        self._steps = min(_STEPS_ON_SAMPLE, max(_SWAP_WORK, self._fit_work) // step_work)
 
     def make(self, is_thorough: bool) -> tuple[np.ndarray, float]:
         """Return the given centers with the new ones, and the share of the potential left."""
@@ -338,12 +342,12 @@ class _Choice:
         enough = len(self._sample.x) >= _ROWS_PER_CLUSTER * self._k
         if not 1 < len(best.centers) == self._k or not enough:
             return best
-        affordable = _SWAP_WORK // (5 * self._sample.x.size * self._k)
+        rounds = min(_SWAP_ROUNDS, max(_SWAP_WORK, self._fit_work) // (5 * self._step_work))
         made = improve_on_sample(
             best.centers,
             self._sample,
             generator(*self._key, _SWAP_KEY, number),
-            rounds=max(1, min(_SWAP_ROUNDS, affordable)),
+            rounds=rounds,
             tries=max(_SWAP_TRIES, self._k),
             steps=_SWAP_STEPS if self._may_move else 0,
         )
@@ -355,5 +359,5 @@ class _Choice:
             self._found, self._centers, self._k, self._sample, self._resolution, rng, self._trials
         )
         if self._may_move and len(made) == self._k:
-            made = settle_on_sample(made, self._sample, _STEPS_ON_SAMPLE)
+            made = settle_on_sample(made, self._sample, self._steps)
         return _Found(made, self._sample.cost(made), remaining)

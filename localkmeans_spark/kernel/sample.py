@@ -11,7 +11,8 @@ import math
 
 import numpy as np
 
-from localkmeans_spark.kernel.chunks import slices
+from localkmeans_spark.kernel.chunks import rows_per_sum, slices
+from localkmeans_spark.kernel.differences import sq_distance_to
 from localkmeans_spark.kernel.draws import Arrivals
 from localkmeans_spark.kernel.lloyd import Block, add_cluster_sums
 from localkmeans_spark.kernel.nearest import Scorer
@@ -20,6 +21,8 @@ from localkmeans_spark.kernel.nearest import Scorer
 # about where the rows that are not in the sample lie.
 _MIN_ROWS = 8
 _SMALLEST, _LARGEST = 1e-12, 1e12
+# From so many centers on, distances are computed by rows instead of by centers.
+_MANY_CENTERS = 500
 # Rows are left out whose squared norm is so many times the usual: beside theirs, costs lose those
 # of the others. They are centers by the first draws, and exchanges leave those where they are.
 _FAR_SQ = 1e12
@@ -84,14 +87,16 @@ class Sample:
         """
         if not len(arrivals.times) or arrivals.potential <= 0:
             return self
-        rate = len(arrivals.times) / arrivals.potential
+        # The first of them are enough: as many again as there are rows.
+        rows, sq_distances = arrivals.rows[: len(self.x)], arrivals.sq_distances[: len(self.x)]
+        rate = len(rows) / arrivals.potential
         nearest = self.nearest_sq_distances(centers).astype(np.float64)
         own = 1.0 / self.weight + rate * nearest
-        theirs = self._uniform_rate + rate * arrivals.sq_distances
-        near = np.einsum("nd,nd->n", arrivals.rows, arrivals.rows) <= self.limit
+        theirs = self._uniform_rate + rate * sq_distances
+        near = np.einsum("nd,nd->n", rows, rows) <= self.limit
         if not near.any():
             return self
-        alone = Sample(arrivals.rows[near], theirs[near], str(self.x.dtype), self.limit)
+        alone = Sample(rows[near], theirs[near], str(self.x.dtype), self.limit)
         theirs = theirs[near]
         for earlier, earlier_rate in self._passes:
             sq_distances = alone.nearest_sq_distances(earlier).astype(np.float64)
@@ -113,11 +118,22 @@ class Sample:
 
     def nearest_sq_distances(self, centers: np.ndarray) -> np.ndarray:
         """Squared distance of each row to the nearest of centers, shape (n,)."""
+        if len(centers) >= _MANY_CENTERS:
+            return self._sq_distances_to_nearest_of_many(centers)
         nearest = np.full(len(self.x), np.inf, dtype=self.x.dtype)
         step = max(1, (16 << 20) // (4 * max(1, len(self.x))))
         for start in range(0, len(centers), step):
             found = self.sq_distances(centers[start : start + step]).min(axis=0)
             np.minimum(nearest, found, out=nearest)
+        return nearest
+
+    def _sq_distances_to_nearest_of_many(self, centers: np.ndarray) -> np.ndarray:
+        """By rows, in chunks that fit the cache together with their products."""
+        labels = np.empty(len(self.x), dtype=np.int32)
+        Scorer(centers).nearest(self.x, labels)
+        nearest = np.empty(len(self.x), dtype=self.x.dtype)
+        for rows in slices(len(self.x), rows_per_sum(self.x.shape[1], 1)):
+            nearest[rows] = sq_distance_to(self.x[rows], centers, labels[rows])
         return nearest
 
     def cost(self, centers: np.ndarray) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from localkmeans_spark.kernel.differences import sq_distances_between
+from localkmeans_spark.kernel.differences import sq_distance_to, sq_distances_between
 from localkmeans_spark.kernel.draws import Arrivals, sq_distances_to_nearest, weighted_indices
 from localkmeans_spark.kernel.lloyd import Block, lloyd_step, means_or_kept
+from localkmeans_spark.kernel.nearest import Scorer
 from localkmeans_spark.kernel.sample import Sample
 
 # Candidates made ready at a time.
@@ -145,6 +146,8 @@ def distinct_rows(rows: np.ndarray, resolution: np.ndarray) -> np.ndarray:
 
 # Up to here more draws cost the driver little.
 _FEW_CLUSTERS = 100
+# From so many centers on, a draw is judged by the rows around it, about so many.
+_MANY_CLUSTERS, _ROWS_AROUND = 500, 2048
 
 
 def greedy_centers(
@@ -187,23 +190,73 @@ def greedy_centers(
         number of arrivals looked at.
     """
     pool = _Pool(arrivals, centers, k, resolution, rng)
-    nearest = sample.nearest_sq_distances(centers)
-    # Ratios are enough to tell which is best, and stay in the range of single precision.
-    weight = (sample.weight / sample.weight.max()).astype(sample.x.dtype)
+    judge = (_Judge if k - len(centers) < _MANY_CLUSTERS else _LocalJudge)(sample, centers)
     while pool.count < k:
         rows = pool.candidates(trials)
         if not len(rows):
             break
-        with_each = np.minimum(sample.sq_distances(rows), nearest)
-        best = int((with_each @ weight).argmin())
-        nearest = with_each[best]
-        pool.choose(best)
+        pool.choose(judge.best_of(rows))
     return pool.centers, pool.remaining()
 
 
 def n_trials(k: int) -> int:
     """Draws to choose each center among: scikit-learn's 2 + ln k, twice that up to 100 clusters."""
     return (2 if k <= _FEW_CLUSTERS else 1) * (2 + int(np.log(k)))
+
+
+class _Judge:
+    """Which candidate lowers the sample's cost most; keeps its distances to the centers."""
+
+    def __init__(self, sample: Sample, centers: np.ndarray) -> None:
+        self._sample = sample
+        self._nearest = sample.nearest_sq_distances(centers)
+        # Ratios are enough to tell which is best, and stay in the range of single precision.
+        self._weight = (sample.weight / sample.weight.max()).astype(sample.x.dtype)
+
+    def best_of(self, rows: np.ndarray) -> int:
+        """Return the row with which the sample costs least, now one of the centers."""
+        with_each = np.minimum(self._sample.sq_distances(rows), self._nearest)
+        best = int((with_each @ self._weight).argmin())
+        self._nearest = with_each[best]
+        return best
+
+
+class _LocalJudge:
+    """The same for many centers: a candidate is judged by the sample's rows nearest one anchor.
+
+    A new center among many takes few rows, and most of them from its own surroundings. So the
+    work is that of a few thousand rows a candidate, however large the sample.
+    """
+
+    def __init__(self, sample: Sample, centers: np.ndarray) -> None:
+        self._anchors = sample.x[::_ROWS_AROUND]
+        self._half_sq_norms = 0.5 * sample.sq_norms[::_ROWS_AROUND]
+        labels = np.empty(len(sample.x), dtype=np.int32)
+        Scorer(self._anchors.astype(np.float64)).nearest(sample.x, labels)
+        order = np.argsort(labels, kind="stable")
+        self._bounds = np.searchsorted(labels[order], np.arange(len(self._anchors) + 1))
+        self._x, self._sq_norms = sample.x[order], sample.sq_norms[order]
+        self._nearest = sample.nearest_sq_distances(centers)[order]
+        self._weight = (sample.weight / sample.weight.max()).astype(self._x.dtype)[order]
+
+    def best_of(self, rows: np.ndarray) -> int:
+        """Return the row with which the rows around it gain most, now one of the centers."""
+        narrow = rows.astype(self._x.dtype)
+        places = (narrow @ self._anchors.T - self._half_sq_norms).argmax(axis=1)
+        gains, found = [], []
+        for row, place in zip(narrow, places, strict=True):
+            around = slice(self._bounds[place], self._bounds[place + 1])
+            sq = self._x[around] @ (-2.0 * row)
+            sq += self._sq_norms[around]
+            sq += row @ row
+            np.maximum(sq, 0.0, out=sq)
+            np.minimum(sq, self._nearest[around], out=sq)
+            gains.append(float((self._nearest[around] - sq) @ self._weight[around]))
+            found.append((around, sq))
+        best = int(np.argmax(gains))
+        around, sq = found[best]
+        self._nearest[around] = sq
+        return best
 
 
 class _Pool:
@@ -267,15 +320,21 @@ class _Pool:
         rows = self._arrivals.rows[more]
         now = self._arrivals.sq_distances[more].copy()
         new = self._found[self._start : self.count]
-        if len(new):
+        if len(new) >= _MANY_CLUSTERS:
+            labels = np.empty(len(rows), dtype=np.int32)
+            Scorer(new).nearest(rows, labels)
+            np.minimum(now, sq_distance_to(rows, new, labels), out=now)
+        elif len(new):
             np.minimum(now, sq_distances_between(rows, new).min(axis=1), out=now)
         self._alive = np.concatenate([self._alive, more])
         self._now = np.concatenate([self._now, now])
         fresh = np.ones(len(self._alive), dtype=bool)
-        for place in range(len(fresh) - len(more), len(fresh)):
-            row = self._arrivals.rows[self._alive[place]]
-            gap = self._resolution
-            fresh[place] = not (np.abs(self.centers - row) <= gap).all(axis=1).any()
+        # Only a row this near to a center can be a copy of it.
+        gap = self._resolution
+        near = now <= 16.0 * (gap @ gap) + 1e-9 * np.einsum("nd,nd->n", rows, rows)
+        for place in np.flatnonzero(near):
+            copies = (np.abs(self.centers - rows[place]) <= gap).all(axis=1)
+            fresh[len(fresh) - len(more) + place] = not copies.any()
         self._keep(fresh)
 
     def _keep(self, fresh: np.ndarray) -> None:

@@ -1,7 +1,9 @@
 """Greedy seeding: what is chosen by the cost of a sample."""
 
 import numpy as np
+import pytest
 
+from localkmeans_spark.kernel import seeding
 from localkmeans_spark.kernel.sample import Sample
 from localkmeans_spark.kernel.seeding import accept_in_time_order, greedy_centers, n_trials
 from tests.kernel.arrivals import arrivals_of, cost
@@ -39,3 +41,31 @@ def test_copies_of_a_row_are_never_two_centers():
 def test_draws_a_center_by_hand():
     # 2 + ln k, twice that up to 100 clusters.
     assert [n_trials(k) for k in (1, 7, 8, 100, 101, 1000)] == [4, 6, 8, 12, 6, 8]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_clusters_are_judged_by_the_rows_around_them_hardly_worse(monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    true = 40.0 * rng.random((300, 2))
+    x = (true[:, None] + rng.normal(size=(300, 20, 2))).reshape(-1, 2)
+    sample, resolution = Sample(x, np.ones(len(x))), np.full(2, 1e-9)
+
+    def cost_of(choose):
+        again, centers = np.random.default_rng(5), x[:1]
+        while len(centers) < 300:
+            found = arrivals_of(x, centers, 8000, again)
+            centers, _ = choose(found, centers, again)
+        assert len(np.unique(centers, axis=0)) == 300
+        return cost(x, centers)
+
+    def greedily(found, centers, rng):
+        return greedy_centers(found, centers, 300, sample, resolution, rng, 8)
+
+    plain = cost_of(lambda *args: accept_in_time_order(*args[:2], 300, resolution, args[2]))
+    by_all = cost_of(greedily)
+    monkeypatch.setattr(seeding, "_MANY_CLUSTERS", 1)
+    # One anchor: the rows around a candidate are all rows.
+    monkeypatch.setattr(seeding, "_ROWS_AROUND", 100_000)
+    assert cost_of(greedily) == pytest.approx(by_all, rel=0.02)
+    monkeypatch.setattr(seeding, "_ROWS_AROUND", 400)
+    assert cost_of(greedily) < 1.04 * by_all < 0.9 * plain

@@ -120,3 +120,30 @@ def test_a_sample_stays_in_its_precision(dtype):
     )
     assert joined.x.dtype == dtype and len(joined.x) > 20
     assert joined.limit == Sample(x[:20], np.full(20, 2.5), dtype).limit
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_distances_to_many_centers_are_those_to_few(monkeypatch, dtype):
+    rng = np.random.default_rng(2)
+    sample = Sample(rng.normal(size=(900, 3)), np.ones(900), dtype)
+    centers = rng.normal(size=(40, 3))
+    few = sample.nearest_sq_distances(centers)
+    monkeypatch.setattr("localkmeans_spark.kernel.sample._MANY_CENTERS", 40)
+    many = sample.nearest_sq_distances(centers)
+    assert many.dtype == few.dtype
+    np.testing.assert_allclose(many, few, rtol=1e-4, atol=1e-6)
+
+
+def test_a_sample_takes_as_many_arrivals_as_it_has_rows():
+    """The first of them stand for the rest: the estimate stays right."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_t(3, size=(4000, 2))
+    found = []
+    for _ in range(200):
+        sample = Sample(x[rng.choice(len(x), 150)], np.full(150, len(x) / 150))
+        sample = sample.with_arrivals(arrivals_of(x, x[:1], 900, rng), x[:1])
+        assert len(sample.x) == 300
+        found.append(sample.cost(x[[3, 4]]))
+    error = np.std(found) / np.sqrt(len(found))
+    # Four standard errors: one false alarm in 16,000.
+    assert abs(np.mean(found) - cost(x, x[[3, 4]])) < 4 * error
