@@ -19,6 +19,7 @@ from scipy.spatial.distance import cdist
 from localkmeans_spark.data.column_names import ColumnNames, quoted
 from localkmeans_spark.data.columns import check_batch, check_dataframe
 from localkmeans_spark.errors import invalid
+from localkmeans_spark.svg import readable
 
 if TYPE_CHECKING:
     from localkmeans_spark.model import LocalKMeansModel
@@ -84,7 +85,7 @@ class Description:
 
 
 def _table(table: pd.DataFrame) -> str:
-    shown = table.to_html(index=False, border=0, float_format=lambda value: f"{value:.4g}")
+    shown = table.to_html(index=False, border=0, float_format=readable)
     return f'<div style="overflow-x:auto">{shown}</div>'
 
 

@@ -1,4 +1,4 @@
-"""Matplotlib figures as SVG that goes into a page: its font, and colours for light and dark."""
+"""What goes into a page: figures as SVG with its colours, light and dark; numbers to read."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ _CSS = {
 # of them darkened to stand out from a white page.
 TEN = ("#3f90da", "#e39400", "#bd1f01", "#94a4a2", "#832db6",
        "#a96b59", "#e76300", "#b9ac70", "#717581", "#45aeb2")  # fmt: skip
+
+
+def readable(value: float) -> str:
+    """Return a number with about four digits, large ones with thousands separators."""
+    if 1e4 <= abs(value) < 1e10:
+        return f"{value:,.0f}"
+    return f"{value:.6g}" if abs(value) >= 1e10 else f"{value:.4g}"
 
 
 def new_figure(width: float, height: float) -> Any:

@@ -43,6 +43,8 @@ def read_csv(owner: str, spark: SparkSession, path: str, options: Any) -> DataFr
     has_header = options.header is not False
     # Quotes inside quotes are doubled, as RFC 4180 has it.
     reader = spark.read.format("csv").options(header=has_header, sep=sep, escape='"', quote='"')
+    if options.null_value:  # empty cells stay missing numbers
+        reader = reader.option("nullValue", options.null_value)
     schema = reader.option("inferSchema", True).load(path).schema
     if has_header:
         _check_header(owner, schema.names, options)
@@ -66,7 +68,7 @@ def read_csv(owner: str, spark: SparkSession, path: str, options: Any) -> DataFr
                  f"{_short(found.bad_row)}"),
             "Fix the file, or name its separator with --sep.",
         )  # fmt: skip
-    check_text(owner, found, decimal)
+    check_text(owner, found, decimal, is_csv=True)
     numbers = {name for name, seen in found.columns.items() if seen.n_own == seen.n > 0}
     return reader.schema(schema).load(path).select(
         *(
@@ -137,7 +139,7 @@ def look_at_text(
     return TextFound(seen, n_bad, example or "")
 
 
-def check_text(owner: str, found: TextFound, decimal: str) -> None:
+def check_text(owner: str, found: TextFound, decimal: str, is_csv: bool = False) -> None:
     """Stop at columns of numbers with another decimal sign, or with a few other cells.
 
     A column is numeric but for some cells when at least half of them are numbers and the others
@@ -153,11 +155,13 @@ def check_text(owner: str, found: TextFound, decimal: str) -> None:
         n_strange = seen.n - seen.n_own
         alike = seen.least == seen.largest
         if n_strange and 2 * seen.n_own >= seen.n and (alike or 10 * n_strange < seen.n):
+            cell = _short(seen.least or "")
+            empty = f"Give --null-value {cell}" if alike and is_csv else "Leave such cells empty"
             raise invalid(
                 owner, f"column {name!r}", "numbers or empty in every row",
-                Fact(f"{_short(seen.least or '')} and the like in {count_of(n_strange, 'row')}"),
-                "Leave such cells empty (--handle-invalid skip then leaves the rows out), or name "
-                "other columns with --feature-cols.",
+                Fact(f"{cell}{'' if alike else ' and the like'} in {count_of(n_strange, 'row')}"),
+                f"{empty} (--handle-invalid skip then leaves the rows out), or name other columns "
+                "with --feature-cols.",
             )  # fmt: skip
 
 

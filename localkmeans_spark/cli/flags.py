@@ -195,6 +195,8 @@ def _input() -> list[click.Option]:
         _flag("sep", "CSV: the sign between two cells, or tab (default: ',')."),
         _flag("decimal", "CSV: the decimal sign; with ',' the default of --sep is ';' "
               "(default: '.').", click.Choice((".", ","))),
+        _flag("null-value", "CSV: what stands for a missing number, as NA does, beside empty "
+              "cells."),
         _flag("features-col", "A vector or array column (default: features)."),
         _flag("feature-cols", "Numeric columns instead (default, without a column features: all "
               "numeric columns but id, label, weight and --id-cols).", _Names()),

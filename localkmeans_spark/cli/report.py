@@ -27,6 +27,7 @@ from localkmeans_spark.metrics import (
     normalized_mutual_info,
 )
 from localkmeans_spark.summary import FitRecord
+from localkmeans_spark.svg import readable
 
 _MOST_CLUSTERS = 100
 # Cards of clusters; standard deviations from which a feature is called high or low, how many are,
@@ -82,7 +83,7 @@ def render(data: ReportData) -> str:
         # Names of columns and labels may hold anything; pictures are marked safe and stay.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )  # fmt: skip
-    environment.filters |= {"n": _integer, "g": _number, "share": _share, "bytes": _bytes,
+    environment.filters |= {"n": _integer, "g": readable, "share": _share, "bytes": _bytes,
                             "time": duration}  # fmt: skip
     # Read as a resource: the package may live in a zip given to spark-submit.
     source = (
@@ -220,12 +221,6 @@ def _labels(confusion: Confusion | None) -> dict[str, Any] | None:
 
 def _integer(value: float) -> str:
     return f"{value:,.0f}"
-
-
-def _number(value: float) -> str:
-    if 1e4 <= abs(value) < 1e10:
-        return f"{value:,.0f}"
-    return f"{value:.6g}" if abs(value) >= 1e10 else f"{value:.4g}"
 
 
 def _share(value: float) -> str:

@@ -22,7 +22,7 @@ EXTENSIONS = {
     ".ndjson": "json", ".libsvm": "libsvm", ".svm": "libsvm", ".npz": "npz",
 }  # fmt: skip
 COMPRESSIONS = (".gz", ".bz2", ".zst", ".snappy", ".lz4", ".deflate")
-_CSV_FLAGS = ("header", "sep", "decimal")
+_CSV_FLAGS = ("header", "sep", "decimal", "null_value")
 _MANY_NAMES = 100
 # What Hadoop takes as a pattern in a path.
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
@@ -43,6 +43,10 @@ class Source:
     arrays: Arrays | None = None
 
 
+def _flag(option: str) -> str:
+    return "--" + option.replace("_", "-")
+
+
 def find_source(owner: str, options: Any) -> Source:
     """Look at the input before Spark starts, as far as that is possible.
 
@@ -55,7 +59,7 @@ def find_source(owner: str, options: Any) -> Source:
         given = [name for name in ("format", *_CSV_FLAGS) if getattr(options, name, None)]
         if given:
             found = Fact(f"the table {options.table}")
-            raise invalid(owner, f"--{given[0]}", "given for files only", found, "Leave it out.")
+            raise invalid(owner, _flag(given[0]), "given for files only", found, "Leave it out.")
         return Source(options.table, "table")
     path = options.input or ""
     local = local_path(path)
@@ -68,7 +72,7 @@ def find_source(owner: str, options: Any) -> Source:
     given = [name for name in _CSV_FLAGS if getattr(options, name, None) is not None]
     if given and form not in ("csv", None):
         found = Fact(f"an input of the format {form}")
-        raise invalid(owner, f"--{given[0]}", "given for CSV files only", found, "Leave it out.")
+        raise invalid(owner, _flag(given[0]), "given for CSV files only", found, "Leave it out.")
     if form != "npz":
         literal = local is not None and local.exists()
         return Source(_PATTERN.sub(r"\\\g<0>", path) if literal else path, form)

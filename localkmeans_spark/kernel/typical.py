@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from localkmeans_spark.kernel.lloyd import Block
-from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 # Rows looked at: so many, or fewer if they have more numbers than that together.
 _ROWS, _FEWEST, _NUMBERS = 256, 17, 4 << 20
@@ -22,10 +21,9 @@ class Typical(NamedTuple):
     Attributes
     ----------
     middle : ndarray of shape (n_features,), float64
-        Medians of the columns; 0 for sparse rows.
+        Medians of the columns.
     usual : ndarray of shape (n_features,), float64
-        Three quarters of the rows are at most this far from it, column by column; 0 for sparse
-        rows.
+        Three quarters of the rows are at most this far from it, column by column.
     scale : float
         Half of the rows are at most this far from it; 0 if nine in ten rows are the same.
     """
@@ -45,7 +43,7 @@ def typical(blocks: Sequence[Block]) -> Typical:
 
     Notes
     -----
-    At most 256 rows or 32 MB of them, at least 17 rows. Runs on: executor.
+    At most 256 rows or 32 MB of them made dense, at least 17 rows. Runs on: executor.
     """
     n_features = blocks[0].x.shape[1]
     n = sum(len(block.x) for block in blocks)
@@ -56,10 +54,6 @@ def typical(blocks: Sequence[Block]) -> Typical:
         block.x[places[(places >= start) & (places < start + len(block.x))] - start]
         for block, start in zip(blocks, starts, strict=False)
     ]
-    if any(isinstance(x, SparseRows) for x in some):
-        sq = np.concatenate([x.sq_norms() for x in some])
-        nothing = np.zeros(n_features)
-        return Typical(nothing, nothing, _scale(sq))
     x = np.concatenate(some).astype(np.float64)
     middle = np.sort(x, axis=0)[len(x) // 2]
     x -= middle

@@ -12,8 +12,8 @@ from localkmeans_spark.cli.flags import Options
 from localkmeans_spark.cli.tables import find_source, read_table
 
 NOT_GIVEN = dict.fromkeys(
-    ("input", "table", "format", "header", "sep", "decimal", "features_col", "weight_col",
-     "label_col", "handle_invalid", "partitions")
+    ("input", "table", "format", "header", "sep", "decimal", "null_value", "features_col",
+     "weight_col", "label_col", "handle_invalid", "partitions")
 )  # fmt: skip
 
 

@@ -173,7 +173,7 @@ def test_the_outputs_own_columns_in_other_letters(spark: SparkSession, name: str
         ("array.json", '[\n{\n"x": 1},\n{"x": 2}\n]\n', {}, "be JSON lines: one object"),
         ("bad.json", '{"x": 1}\nnonsense\n', {}, "must be JSON lines: one object on every line"),
         ("mixed.json", '{"x": 1, "y": 1}\n{"x": "NA", "y": 2}\n', {},
-         "column 'x' must be numbers or empty in every row; got 'NA' and the like in 1 row"),
+         "column 'x' must be numbers or empty in every row; got 'NA' in 1 row. Leave"),
         ("text.libsvm", "0 1:2 2:x\n", {},
          r"--input \S+/text.libsvm must be lines .* got For input string: \"x\". Fix that line"),
         ("label.libsvm", "1 1:2\na 1:2\n", {}, 'got For input string: "a"'),
