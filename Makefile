@@ -9,7 +9,6 @@ PYTHON ?= python3
 VENV ?= .venv
 PYSPARK ?= pyspark
 ARGS ?=
-WORKERS ?= 2
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -51,9 +50,8 @@ paper: $(READY)  ## the paper's figures, 20 trials, into docs/paper/
 paper-quick: $(READY)  ## the same, small: to see that it runs
 	$(BIN)/python jobs/reproduce_paper.py --figure all --quick --output $(PAPER)-quick $(PAPER_DATA)
 
-# Half of it waits for processes that start or are killed: two at a time on two cores. WORKERS=0: one.
 test: $(READY)  ## run the test suite
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest $(ARGS)
 
 matrix: $(READY)  ## the tests with every PySpark, Pythons and libraries old and new: hours
 	$(BIN)/nox $(ARGS)

@@ -22,15 +22,6 @@ def pytest_configure(config: pytest.Config) -> None:
         ensure_java()
 
 
-# Files that take longest begin first, so that no process is left with one of them at the end.
-_LONG = ("soak/", "fuzz/", "engine/test_same_bits", "connect/", "jobs/", "cli/test_ends")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of long files first; ``make test`` spreads files over processes."""
-    items.sort(key=lambda item: not any(name in item.nodeid for name in _LONG))
-
-
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A session on two cores of this machine, shared by all tests: leave it as it was."""

@@ -98,11 +98,18 @@ def test_errors_of_spark(
         assert "org.apache" not in said
 
 
+def heed_all_signals() -> None:
+    """Undo what nohup, or a tool that runs tests in the background, hands down."""
+    for number, _ in ENDS:
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(*words: object, **environment: str) -> subprocess.Popen[str]:
     env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return subprocess.Popen(
         [sys.executable, FIT, *map(str, words)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/",
+        preexec_fn=heed_all_signals,
         env={**env, **environment}, start_new_session=True,
     )  # fmt: skip
 
