@@ -109,7 +109,7 @@ def start(*words: object, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, FIT, *map(str, words)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/",
-        preexec_fn=heed_all_signals,
+        preexec_fn=heed_all_signals,  # noqa: PLW1509 - takes no lock
         env={**env, **environment}, start_new_session=True,
     )  # fmt: skip
 
