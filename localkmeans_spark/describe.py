@@ -14,7 +14,6 @@ from pyspark.ml.linalg import VectorUDT
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
-from scipy.spatial.distance import cdist
 
 from localkmeans_spark.data.column_names import ColumnNames, quoted
 from localkmeans_spark.data.columns import check_batch, check_dataframe
@@ -264,6 +263,8 @@ def _of_feature(
 def _clusters(
     model: LocalKMeansModel, features: pd.DataFrame, totals: pd.DataFrame
 ) -> pd.DataFrame:
+    from scipy.spatial.distance import cdist  # slow to import
+
     centers = model.frame.centers
     apart = cdist(centers, centers)
     apart = 0.5 * apart**2 if model.frame.is_cosine else apart

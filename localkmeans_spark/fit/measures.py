@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.data.partition import Frame, Partition
@@ -64,6 +63,8 @@ def measure(partitions: Partitions, found: Sequence[np.ndarray], seed: int) -> l
 
 def _measures(data: DataSummary, moments: Moments, sums: Any, agreement: float) -> Measures:
     """Put the sums into the formulas; NaN where there is one cluster only."""
+    from scipy.spatial.distance import cdist  # slow to import
+
     nothing = float("nan")
     if sums is None:
         return Measures(nothing, nothing, nothing, agreement)

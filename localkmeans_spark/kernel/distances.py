@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from localkmeans_spark.kernel.sparse_rows import SparseRows
 
@@ -24,6 +23,8 @@ def all_sq_distances(x: Any, centers: np.ndarray) -> np.ndarray:
     Sparse rows stay sparse: products, exact to rounding of the squared norms.
     """
     if not isinstance(x, SparseRows):
+        from scipy.spatial.distance import cdist  # slow to import
+
         return cdist(x, centers, "sqeuclidean")
     sq = -2.0 * (x.astype(np.float64).matrix() @ centers.T)
     sq += np.einsum("kd,kd->k", centers, centers)
