@@ -320,9 +320,10 @@ def options_of(context: click.Context, required: str) -> Options:
         if n_given > 1:
             raise click.UsageError(f"{' and '.join(shown)} exclude each other")
         if not n_given:
-            missing.append(f"either {' or '.join(shown)}" if len(shown) > 1 else shown[0])
+            missing.append(f"{shown[0]} (or {shown[1]})" if len(shown) > 1 else shown[0])
     if missing:
-        raise click.UsageError(f"{' and '.join(missing)} must be given")
+        listed = " and ".join([", ".join(missing[:-1]), missing[-1]][len(missing) == 1 :])
+        raise click.UsageError(f"{listed} must be given")
     values["feature_cols"] = values["feature_cols"] or ()
     values["id_cols"] = values["id_cols"] or ()
     given = {name: values.get(flag_of(name)[2:].replace("-", "_")) for name in params.PARAMETERS}

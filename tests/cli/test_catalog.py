@@ -52,7 +52,7 @@ def test_fit_and_predict_from_table_to_table(
     [
         (("--table", "nowhere.points"), "nowhere"),
         (("--table", "a", "--input", "b"), "--input and --table exclude each other"),
-        ((), "either --input or --table must be given"),
+        ((), "--input (or --table) must be given"),
         (("--table", "a", "--format", "csv"), "--format must be given for files only; got the"),
     ],
 )

@@ -47,7 +47,7 @@ def slips() -> dict[str, tuple[str, str]]:
         "k of 0": (f"fit --input {{0}}/t.csv --k 0{out}", "--k must be an integer >= 1; got 0."),
         "k of words": (f"fit --input {{0}}/t.csv --k x{out}", "--k must be an integer >= 1; got"),
         "huge k": (f"fit --input {{0}}/t.csv --k {'9' * 5000}{out}", "--k must be an integer"),
-        "no flags": ("fit", "--input and --k and --output must be given. See --help."),
+        "no flags": ("fit", "--input (or --table), --k and --output must be given. See --help."),
         "an unknown flag": (f"{fit}{out} --local 5", "No such option"),
         "a cut flag": (f"{fit} --output", "Option '--output' requires an argument"),
         "empty text": (f"{fit} --output ''", "--output must be text"),
@@ -94,9 +94,11 @@ def slips() -> dict[str, tuple[str, str]]:
             "--label-col and --model exclude each other. See --help.",
         ),
         "diagnose with neither": (
-            "diagnose --input {0}/t.csv", "error: either --label-col or --model must be given.",
+            "diagnose --input {0}/t.csv", "error: --label-col (or --model) must be given.",
         ),
-        "diagnose with nothing": ("diagnose", "--input and either --label-col or --model must"),
+        "diagnose with nothing": (
+            "diagnose", "--input (or --table) and --label-col (or --model) must",
+        ),
     }  # fmt: skip
 
 
