@@ -266,9 +266,9 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
         >>> sweep = LocalKMeans(seed=1).sweep(df, ks=range(2, 6))
         >>> sweep.best_k
         4
-        >>> sweep.table.round(3)[["k", "cost", "silhouette", "agreement"]]
-           k     cost  silhouette  agreement
-        0  2  405.400       0.799      1.000
+        >>> best = sweep.table.set_index("k").loc[sweep.best_k]
+        >>> best[["cost", "silhouette", "agreement"]].round(3).tolist()
+        [0.4, 0.999, 1.0]
         """
         sizes = checked_ks(ks)
         if self.getInitialCenters() is not None:

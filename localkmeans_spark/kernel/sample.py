@@ -21,6 +21,8 @@ from localkmeans_spark.kernel.nearest import Scorer
 # about where the rows that are not in the sample lie.
 _MIN_ROWS = 8
 _SMALLEST, _LARGEST = 1e-12, 1e12
+# So many arrivals are always taken into a sample.
+_ARRIVALS = 20_000
 # From so many centers on, distances are computed by rows instead of by centers.
 _MANY_CENTERS = 500
 # Rows are left out whose squared norm is so many times the usual: beside theirs, costs lose those
@@ -87,8 +89,9 @@ class Sample:
         """
         if not len(arrivals.times) or arrivals.potential <= 0:
             return self
-        # The first of them are enough: as many again as there are rows.
-        rows, sq_distances = arrivals.rows[: len(self.x)], arrivals.sq_distances[: len(self.x)]
+        # The first of them are enough: of many, as many again as there are rows.
+        most = max(len(self.x), _ARRIVALS)
+        rows, sq_distances = arrivals.rows[:most], arrivals.sq_distances[:most]
         rate = len(rows) / arrivals.potential
         nearest = self.nearest_sq_distances(centers).astype(np.float64)
         own = 1.0 / self.weight + rate * nearest

@@ -7,7 +7,17 @@ import importlib
 
 import pytest
 
-NAMES = ["estimator", "model", "summary", "evaluation", "metrics", "theory"]
+NAMES = [
+    "estimator",
+    "model",
+    "summary",
+    "predict",
+    "sweep",
+    "describe",
+    "drift",
+    "metrics",
+    "theory",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
