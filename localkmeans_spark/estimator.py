@@ -267,8 +267,8 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
         >>> sweep.best_k
         4
         >>> best = sweep.table.set_index("k").loc[sweep.best_k]
-        >>> best[["cost", "silhouette", "agreement"]].round(3).tolist()
-        [0.4, 0.999, 1.0]
+        >>> print(f"{best.cost:.1f} {best.silhouette:.3f} {best.agreement:.1f}")
+        0.4 0.999 1.0
         """
         sizes = checked_ks(ks)
         if self.getInitialCenters() is not None:
