@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from localkmeans_spark.cli.failures import user_errors
 from localkmeans_spark.errors import invalid
+from tests.signals import heed_all_signals
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FIT = REPOSITORY / "jobs" / "fit.py"
@@ -96,12 +97,6 @@ def test_errors_of_spark(
         assert (found, said.count("\n")) == (status, 1), said
         assert line in said
         assert "org.apache" not in said
-
-
-def heed_all_signals() -> None:
-    """Undo what nohup, or a tool that runs tests in the background, hands down."""
-    for number, _ in ENDS:
-        signal.signal(number, signal.SIG_DFL)
 
 
 def start(*words: object, **environment: str) -> subprocess.Popen[str]:

@@ -18,6 +18,7 @@ from sklearn.datasets import load_digits
 
 from jobs.local_cluster import LocalCluster, main
 from localkmeans_spark.cli.package_zip import build_zip
+from tests.signals import heed_all_signals
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, str(REPOSITORY / "jobs" / "local_cluster.py")]
@@ -161,6 +162,7 @@ def test_interrupted_command_leaves_nothing(number, tmp_path):
         env={**os.environ, "TMPDIR": str(tmp_path)},
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heed_all_signals,  # noqa: PLW1509 - takes no lock
     )
     deadline = time.monotonic() + 120
     while not (tmp_path / "up").exists():
