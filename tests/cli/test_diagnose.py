@@ -59,7 +59,7 @@ def test_one_of_label_and_model_is_needed(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["diagnose", "--input", "x.npz"])
     assert stopped.value.code == 2
-    assert "--label-col or --model" in capsys.readouterr().err
+    assert "--label-col (or --model) must be given" in capsys.readouterr().err
 
 
 def test_a_few_rows_a_machine_ask_for_fewer_partitions():
