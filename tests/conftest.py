@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,14 +13,19 @@ from pyspark.sql import SparkSession
 from localkmeans_spark.cli.java import ensure_java
 from localkmeans_spark.cli.session import open_session
 from localkmeans_spark.errors import InvalidInputError
+from tests.fast_java import make_java_start_fast
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Find a Java once, for Spark here and for the commands that tests run."""
+    if config.option.collectonly:
+        return
     with contextlib.suppress(InvalidInputError):  # tests without Spark need none
         ensure_java()
+        with tempfile.TemporaryDirectory() as scratch:
+            make_java_start_fast(config.cache.mkdir("java"), Path(scratch))
 
 
 @pytest.fixture(scope="session")
@@ -29,9 +35,6 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.memory": "2g",
         "spark.sql.shuffle.partitions": "4",
         "spark.ui.enabled": "false",
-        # Half the work for a Java that runs thousands of tiny jobs: no second compiler, no
-        # collector threads. Leave both out to measure speed.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     with open_session("tests", master="local[2]", conf=settings) as session:
         yield session
