@@ -44,6 +44,8 @@ def make_java_start_fast(folder: Path, scratch: Path) -> None:
     if not archive.exists():
         command = [sys.executable, "-c", _PROGRAM, str(scratch / "table")]
         making = f"{_OPTIONS} -Xlog:disable -XX:ArchiveClassesAtExit={archive}"
-        subprocess.run(command, env={**os.environ, "SPARK_SUBMIT_OPTS": making}, capture_output=True)
+        subprocess.run(
+            command, env={**os.environ, "SPARK_SUBMIT_OPTS": making}, capture_output=True
+        )
     if archive.exists():  # not by Java 11 and older, which stop at these options
         os.environ["SPARK_SUBMIT_OPTS"] += f" -Xlog:disable -XX:SharedArchiveFile={archive}"
