@@ -24,8 +24,9 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     with contextlib.suppress(InvalidInputError):  # tests without Spark need none
         ensure_java()
-        with tempfile.TemporaryDirectory() as scratch:
-            make_java_start_fast(config.cache.mkdir("java"), Path(scratch))
+        if hasattr(config, "cache"):  # not in `make mutants`, whose tests need no Spark
+            with tempfile.TemporaryDirectory() as scratch:
+                make_java_start_fast(config.cache.mkdir("java"), Path(scratch))
 
 
 @pytest.fixture(scope="session")
