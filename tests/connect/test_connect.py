@@ -48,6 +48,12 @@ def test_large_centers_large_answers_and_no_cache_change_no_bit(
         assert found[way][name] == found["fits"][name], name
 
 
+def test_answers_do_not_depend_on_what_is_kept(found: dict[str, Any]) -> None:
+    kept, read_again = found["answers"]
+    assert len(kept) >= 7 and all(table.count("\n") > 2 for table in kept)
+    assert read_again == kept
+
+
 def test_models_are_saved_loaded_and_used(found: dict[str, Any]) -> None:
     fresh, loaded = found["labels"]
     assert fresh == loaded
