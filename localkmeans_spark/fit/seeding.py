@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ from localkmeans_spark.kernel.seeding import (
     n_trials,
     reduce_candidates,
 )
+
+logger = logging.getLogger("localkmeans_spark")
 
 # Candidates a pass asks for, per center still missing: clusters found early take most of the
 # potential with them, so later centers cost more of them, and a greedy choice uses up several.
@@ -43,6 +46,8 @@ _WALKS, _WALK_WORK = 3, 1 << 29
 _SWAP_ROUNDS, _SWAP_TRIES, _SWAP_STEPS, _SWAP_WORK = 4, 128, 3, 1 << 31
 # Times that all this is done, of which the best is kept, where restarts compete.
 _SEARCHES, _SEARCH_WORK = 3, 1 << 32
+# From so many multiplications on (some three seconds) the driver says what it is doing.
+_TOLD_WORK = 1 << 31
 # Keys of the driver's random streams; no partition has such a number.
 _HELD_KEY, _SAMPLE_KEY, _WALK_KEY, _SWAP_KEY = 2**32 - 4, 2**32 - 3, 2**32 - 2, 2**32 - 1
 
@@ -330,6 +335,11 @@ class _Choice:
 
     def make(self, is_thorough: bool) -> tuple[np.ndarray, float]:
         """Return the given centers with the new ones, and the share of the potential left."""
+        if self._walk_work >= _TOLD_WORK:
+            logger.info(
+                "seeding: the driver chooses up to %d centers among %d candidates",
+                self._k - len(self._centers), len(self._found.times),
+            )  # fmt: skip
         searches = max(1, min(_SEARCHES, _SEARCH_WORK // self._walk_work)) if is_thorough else 1
         best = min((self._search(number) for number in range(searches)), key=lambda it: it.rank)
         return best.centers, best.remaining

@@ -144,3 +144,13 @@ def test_whole_numbers_near_two_to_the_sixty_are_told_apart(spark):
         result = fit(frame, FitConfig(k=2, seed=1, data=data))
         assert sorted(result.centers[:, 0]) == [2.0**60, 2.0**60 + 1024]
         assert result.record.inertia == 0.0 and not result.record.warnings
+
+
+def test_long_work_of_the_driver_is_told(monkeypatch, caplog):
+    rows = np.random.default_rng(0).normal(size=(3000, 2))
+    with caplog.at_level("INFO", "localkmeans_spark"):
+        seeded(rows, 9, "k-means++")
+        assert not caplog.messages
+        monkeypatch.setattr(seeding, "_TOLD_WORK", 1000)
+        seeded(rows, 9, "k-means++")
+    assert "the driver chooses up to 8 centers among" in caplog.messages[0]
