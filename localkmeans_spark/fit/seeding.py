@@ -293,16 +293,10 @@ def _sample_size(k: int, n_features: int) -> int:
 
 
 class _Found(NamedTuple):
-    """Centers, what they cost on the sample, and the share of the potential they leave."""
+    """Centers, and the share of the potential they leave."""
 
     centers: np.ndarray
-    cost: float
     remaining: float
-
-    @property
-    def rank(self) -> tuple[int, float]:
-        """Most centers first, then the least cost."""
-        return -len(self.centers), self.cost
 
 
 class _Choice:
@@ -341,18 +335,24 @@ class _Choice:
                 self._k - len(self._centers), len(self._found.times),
             )  # fmt: skip
         searches = max(1, min(_SEARCHES, _SEARCH_WORK // self._walk_work)) if is_thorough else 1
-        best = min((self._search(number) for number in range(searches)), key=lambda it: it.rank)
+        best = self._best_of([self._search(number) for number in range(searches)])
         return best.centers, best.remaining
+
+    def _best_of(self, found: list[_Found]) -> _Found:
+        """Most centers first, then the least cost on the sample."""
+        if len(found) == 1:  # with many clusters a cost is dear
+            return found[0]
+        return min(found, key=lambda it: (-len(it.centers), self._sample.cost(it.centers)))
 
     def _search(self, number: int) -> _Found:
         """Walk the candidates once or several times; improve the best walk's centers."""
         walks = max(1, min(_WALKS, _WALK_WORK // self._walk_work))
-        best = min((self._walk(number, walk) for walk in range(walks)), key=lambda it: it.rank)
+        best = self._best_of([self._walk(number, walk) for walk in range(walks)])
         # Too few rows for each cluster would be fitted better than those they stand for.
         enough = len(self._sample.x) >= _ROWS_PER_CLUSTER * self._k
-        if not 1 < len(best.centers) == self._k or not enough:
-            return best
         rounds = min(_SWAP_ROUNDS, max(_SWAP_WORK, self._fit_work) // (5 * self._step_work))
+        if not 1 < len(best.centers) == self._k or not enough or not rounds:
+            return best
         made = improve_on_sample(
             best.centers,
             self._sample,
@@ -361,7 +361,7 @@ class _Choice:
             tries=max(_SWAP_TRIES, self._k),
             steps=_SWAP_STEPS if self._may_move else 0,
         )
-        return _Found(made, self._sample.cost(made), best.remaining)
+        return _Found(made, best.remaining)
 
     def _walk(self, search: int, walk: int) -> _Found:
         rng = generator(*self._key, _WALK_KEY, search, walk)
@@ -370,4 +370,4 @@ class _Choice:
         )
         if self._may_move and len(made) == self._k:
             made = settle_on_sample(made, self._sample, self._steps)
-        return _Found(made, self._sample.cost(made), remaining)
+        return _Found(made, remaining)

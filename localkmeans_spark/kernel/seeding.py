@@ -204,6 +204,14 @@ def n_trials(k: int) -> int:
     return (2 if k <= _FEW_CLUSTERS else 1) * (2 + int(np.log(k)))
 
 
+def _sq_distances_to_nearest(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    if len(centers) < _MANY_CLUSTERS:
+        return sq_distances_between(rows, centers).min(axis=1)
+    labels = np.empty(len(rows), dtype=np.int32)
+    Scorer(centers).nearest(rows, labels)
+    return sq_distance_to(rows, centers, labels)
+
+
 class _Judge:
     """Which candidate lowers the sample's cost most; keeps its distances to the centers."""
 
@@ -311,7 +319,7 @@ class _Pool:
             return 1.0
         # A few thousand say enough.
         some = slice(0, 4096)
-        now = np.minimum(before[some], sq_distances_between(rows[some], self.centers).min(axis=1))
+        now = np.minimum(before[some], _sq_distances_to_nearest(rows[some], self.centers))
         return max(1.0 / (len(now) + 1.0), float((now / before[some]).mean()))
 
     def _look_at_more(self) -> None:
@@ -320,12 +328,8 @@ class _Pool:
         rows = self._arrivals.rows[more]
         now = self._arrivals.sq_distances[more].copy()
         new = self._found[self._start : self.count]
-        if len(new) >= _MANY_CLUSTERS:
-            labels = np.empty(len(rows), dtype=np.int32)
-            Scorer(new).nearest(rows, labels)
-            np.minimum(now, sq_distance_to(rows, new, labels), out=now)
-        elif len(new):
-            np.minimum(now, sq_distances_between(rows, new).min(axis=1), out=now)
+        if len(new):
+            np.minimum(now, _sq_distances_to_nearest(rows, new), out=now)
         self._alive = np.concatenate([self._alive, more])
         self._now = np.concatenate([self._now, now])
         fresh = np.ones(len(self._alive), dtype=bool)
