@@ -17,7 +17,7 @@ PAPER := build/paper
 PAPER_DATA ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo paper paper-quick test matrix soak fuzz mutants check bench-quick bench zip clean
+.PHONY: help setup demo paper paper-quick test matrix soak fuzz mutants check docs bench-quick bench zip clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -71,6 +71,11 @@ check: $(READY)  ## lint, format, types, import contract
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY)  ## the documentation as a site in build/site; a warning is an error
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "Site: $(CURDIR)/build/site/index.html"
 
 BENCH := $(BIN)/python -m benchmarks
 BENCH_RESULTS := benchmarks/results

@@ -39,5 +39,5 @@ def test_mlflow(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     names = {"spark": spark, "df": spark.createDataFrame(POINTS, SCHEMA)}
-    exec(compile(block("python mlflow"), "NEIGHBOURS.md", "exec"), names)  # noqa: S102
+    exec(compile(block('python title="MLflow"'), "NEIGHBOURS.md", "exec"), names)  # noqa: S102
     assert names["labels"].select("prediction").distinct().count() == 2

@@ -95,7 +95,7 @@ class TestMake:
         targets = [line.split()[1] for line in run.stdout.splitlines()]
         assert targets == [
             "help", "setup", "demo", "paper", "paper-quick", "test", "matrix", "soak", "fuzz",
-            "mutants", "check", "bench-quick", "bench", "zip", "clean",
+            "mutants", "check", "docs", "bench-quick", "bench", "zip", "clean",
         ]  # fmt: skip
 
     @pytest.mark.parametrize("says", ["Python 3.9.18", None])

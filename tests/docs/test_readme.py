@@ -1,4 +1,4 @@
-"""Everything README.md shows is run, as its reader would run it."""
+"""Everything README.md shows is run, and commands of docs/guides.md, as their reader would."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = (REPOSITORY / "README.md").read_text()
+GUIDES = (REPOSITORY / "docs" / "guides.md").read_text()
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+def blocks(language, page=README):
+    return re.findall(rf"^```{language}\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
 
 
-def command_with(words):
-    (line,) = [line for block in blocks("sh") for line in block.splitlines() if words in line]
+def command_with(words, page=GUIDES):
+    (line,) = [line for block in blocks("sh", page) for line in block.splitlines() if words in line]
     return shlex.split(line, comments=True)
 
 
@@ -73,14 +74,13 @@ def test_python_example(spark, tmp_path, capsys):
 
 
 def test_fit_then_predict(folder):
-    done = run(command_with("localkmeans fit --input customers.csv --feature-cols age,income --k 3 "
-                            "--id-cols id --seed 1 --output out/customers"), folder)  # fmt: skip
+    done = run(command_with("localkmeans fit", README), folder)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert (result["n"], result["d"], result["k"]) == (300, 2, 3)
     for name in ("model", "assignments", "history.csv", "report.html", "metrics.json"):
         assert (folder / "out/customers" / name).exists()
-    done = run(command_with("localkmeans predict"), folder)
+    done = run(command_with("localkmeans predict"), folder, **{"new.csv": "customers.csv"})
     assert done.returncode == 0, done.stderr
     labelled = pd.read_parquet(folder / "out/labelled").sort_values("id")
     fitted = pd.read_parquet(folder / "out/customers/assignments").sort_values("id")
