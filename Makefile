@@ -72,9 +72,10 @@ check: $(READY)  ## lint, format, types, import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Not with --quiet: warnings that are not shown are not counted as errors.
 docs: $(READY)  ## the documentation as a site in build/site; a warning is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "Site: $(CURDIR)/build/site/index.html"
 
 BENCH := $(BIN)/python -m benchmarks
