@@ -6,8 +6,8 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a script: the repository is not on the path yet
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from localkmeans_spark.cli.failures import user_errors
-from localkmeans_spark.cli.package_zip import build_zip
+from localkmeans_spark.cli.messages import user_errors
+from localkmeans_spark.cli.session import build_zip
 
 USAGE = "usage: python jobs/build_zip.py TARGET.zip"
 

@@ -27,8 +27,8 @@ if __package__ in (None, ""):  # run as a script: the repository is not on the p
 import click
 from click.exceptions import Exit
 
-from localkmeans_spark.cli.failures import user_errors
-from localkmeans_spark.cli.java import ensure_java
+from localkmeans_spark.cli.messages import user_errors
+from localkmeans_spark.cli.session import ensure_java
 from localkmeans_spark.errors import invalid
 
 _START_SECONDS, _STOP_SECONDS = 90, 10

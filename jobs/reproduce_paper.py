@@ -23,8 +23,7 @@ from pyspark import SparkContext
 from jobs.paper import experiments as ex
 from jobs.paper.data import OWNER, RealData, read_embeddings, read_posture
 from jobs.paper.tables import Tables, figure_tables
-from localkmeans_spark.cli.failures import user_errors
-from localkmeans_spark.cli.progress import say
+from localkmeans_spark.cli.messages import say, user_errors
 from localkmeans_spark.cli.session import open_session
 
 REAL = ("2", "3")

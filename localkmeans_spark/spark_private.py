@@ -165,11 +165,15 @@ def mllib_kmeans(centers: np.ndarray, measure: str) -> Any:
     return model
 
 
-def submitted_conf() -> SparkConf:
-    """Return the settings that spark-submit was told."""
+def jvm_conf(settings: Mapping[str, str]) -> SparkConf:
+    """Return the settings of the JVM, from files and ``spark-submit``; start it if there is none.
+
+    A new one is started with these settings, which then win over those of files.
+    """
     from pyspark import SparkContext
 
-    SparkContext._ensure_initialized()  # SparkConf knows them only then
+    asked = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    SparkContext._ensure_initialized(conf=asked)  # SparkConf knows the others only then
     return SparkConf()
 
 

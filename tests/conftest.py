@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from localkmeans_spark.cli.java import ensure_java
-from localkmeans_spark.cli.session import open_session
+from localkmeans_spark.cli.session import ensure_java, open_session
 from localkmeans_spark.errors import InvalidInputError
 from tests.fast_java import make_java_start_fast
 

@@ -1,1 +1,1 @@
-"""The command ``localkmeans`` with its sub-commands ``fit``, ``predict`` and ``diagnose``."""
+"""The command ``localkmeans`` with its sub-commands (see :mod:`localkmeans_spark.cli.commands`)."""

@@ -12,15 +12,14 @@ from pyspark.ml.stat import Summarizer
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType
 
-from localkmeans_spark.cli.columns import Table, column
+from localkmeans_spark import diagnosis
+from localkmeans_spark.cli.csv_files import column
 from localkmeans_spark.cli.flags import Options
-from localkmeans_spark.cli.predict import check_model, load_model, with_features
-from localkmeans_spark.cli.progress import say
-from localkmeans_spark.cli.rows import SETTINGS, features_array, labelled
-from localkmeans_spark.cli.session import open_session
-from localkmeans_spark.cli.tables import find_source, read_table
-from localkmeans_spark.cli.text import json_line, printable
-from localkmeans_spark.diagnosis import Diagnosis, diagnose
+from localkmeans_spark.cli.inputs import Table, find_source, read_table
+from localkmeans_spark.cli.messages import json_line, printable, say
+from localkmeans_spark.cli.predict import features_array, labelled, model_source, read_for_model
+from localkmeans_spark.cli.session import command_session
+from localkmeans_spark.diagnosis import Diagnosis
 from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.model import LocalKMeansModel
 
@@ -29,17 +28,12 @@ _MOST_LABELS = 1_000
 _INF = float("inf")
 
 
-def run(options: Options) -> None:
+def diagnose(options: Options) -> None:
     """Count, and print what the counts mean."""
-    if options.model is not None:
-        check_model(OWNER, options.model)
-    source = find_source(OWNER, options)
-    with open_session("localkmeans diagnose", options.master, SETTINGS, options.debug) as spark:
+    source = model_source(options) if options.model else find_source(OWNER, options)
+    with command_session(options) as spark:
         if options.model is not None:
-            model = load_model(options)
-            options = with_features(model, options)
-            table = read_table(OWNER, spark, source, options, model.numFeatures)
-            result = by_model(model, table)
+            result = by_model(*read_for_model(spark, source, options))
         else:
             table = read_table(OWNER, spark, source, options)
             result = by_label(table, options.handle_invalid or "error")
@@ -50,10 +44,7 @@ def run(options: Options) -> None:
 def by_model(model: LocalKMeansModel, table: Table) -> Diagnosis:
     """Diagnose with the clusters of a model: one pass."""
     own = model.copy()
-    if table.features_col is not None:
-        own.setFeaturesCol(table.features_col)
-    else:
-        own.setFeaturesCols(list(table.feature_cols))
+    table.tell(own)
     k, d = own.centers.shape
     distance = column("distance")
     # Of unit vectors, for cosine: |a - b|^2 = 2 (1 - cos).
@@ -146,4 +137,4 @@ def _checked(centers: np.ndarray, counts: np.ndarray, sigma: float, names: list[
         rule, found = "one with rows in at least 2 clusters", Fact(f"{int(filled.sum())}")
         raise invalid(OWNER, "the table", rule, found, "Check --label-col or --model.")
     names = [name for name, has_rows in zip(names, filled, strict=True) if has_rows]
-    return diagnose(centers[filled], counts[:, filled], sigma, names)
+    return diagnosis.diagnose(centers[filled], counts[:, filled], sigma, names)

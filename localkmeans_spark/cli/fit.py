@@ -1,7 +1,8 @@
-"""Cluster a table: ``localkmeans fit``, or ``jobs/fit.py`` for spark-submit."""
+"""Cluster a table: ``localkmeans fit`` and ``localkmeans sweep``, which tries several k."""
 
 from __future__ import annotations
 
+import json
 import platform
 from datetime import datetime
 from importlib.util import find_spec
@@ -11,24 +12,21 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark._version import __version__
-from localkmeans_spark.cli.catalog import check_output_table, write_table
-from localkmeans_spark.cli.columns import ADDED, Table
 from localkmeans_spark.cli.flags import Options, command_line
-from localkmeans_spark.cli.outputs import Output
-from localkmeans_spark.cli.places import Place
-from localkmeans_spark.cli.printed import restarts_note, rounds_table
-from localkmeans_spark.cli.progress import say, tell_invalid, told_rounds
-from localkmeans_spark.cli.rows import (
-    LABEL,
-    SETTINGS,
-    check_written,
-    feature_names,
-    labelled,
-    sampled,
+from localkmeans_spark.cli.inputs import ADDED, Source, Table, find_source, read_table
+from localkmeans_spark.cli.messages import (
+    json_line,
+    masked,
+    restarts_note,
+    rounds_table,
+    say,
+    tell_invalid,
+    told_rounds,
 )
-from localkmeans_spark.cli.session import CONNECT, master, open_session
-from localkmeans_spark.cli.tables import find_source, read_table
-from localkmeans_spark.cli.text import json_line, masked
+from localkmeans_spark.cli.outputs import Output, Place, check_output_table, check_written
+from localkmeans_spark.cli.predict import LABEL, labelled, sampled
+from localkmeans_spark.cli.session import CONNECT, command_session, master
+from localkmeans_spark.describe import feature_names
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 from localkmeans_spark.estimator import LocalKMeans
 from localkmeans_spark.metrics import (
@@ -39,68 +37,91 @@ from localkmeans_spark.metrics import (
     normalized_mutual_info,
 )
 from localkmeans_spark.model import LocalKMeansModel
+from localkmeans_spark.sweep import Sweep
 
-OWNER = "fit"
+_SHOWN = ["k", "cost", "silhouette", "calinski_harabasz", "davies_bouldin", "agreement"]
 
 
-def run(options: Options) -> None:
+def fit(options: Options) -> None:
     """Fit, label, report, and put everything in place at once."""
     estimator = LocalKMeans(
         predictionCol=ADDED[0], distanceCol=ADDED[1], verbose=True, **options.params
     )
-    if options.report is not False:
-        _check_report_possible()
-    source = find_source(OWNER, options)
-    with (
-        Output(options) as output,
-        open_session("localkmeans fit", options.master, SETTINGS, options.debug) as spark,
-    ):
+    with_report, measures = options.report is not False, {}
+    for name in ("matplotlib", "jinja2") if with_report else ():
+        if find_spec(name) is None:
+            fix = "Run: pip install matplotlib jinja2. Or add --no-report."
+            fact = Fact(f"no {name}")
+            raise invalid(options.owner, "the report's libraries", "installed", fact, fix)
+    source = find_source(options.owner, options)
+    with Output(options) as output, command_session(options) as spark:
         if options.output_table:
-            check_output_table(OWNER, spark, options.output_table, bool(options.overwrite))
-        say(OWNER, f"reading {options.table or options.input}")
-        table = read_table(OWNER, spark, source, options)
-        for note in table.notes:
-            say(OWNER, note)
+            overwrite = bool(options.overwrite)
+            check_output_table(options.owner, spark, options.output_table, overwrite)
+        table, rows = _read(spark, source, options, estimator)
         folder = output.begin(spark)
-        if source.arrays is not None:  # it has the partitions that were asked for
-            estimator.clear(estimator.getParam("numPartitions"))
-        model, measures = fit_model(estimator, table, options.report is not False)
-        metrics = write_results(spark, model, table, options, folder, measures)
+        if with_report:
+            swept = _swept(options, estimator, rows, [estimator.getK()])
+            model, found = swept.models[estimator.getK()], swept.table.iloc[0]
+            measures = {name: float(found[name]) for name in _SHOWN[2:]}
+        else:
+            with told_rounds(options.owner, estimator.getMaxIter()):
+                model = estimator.fit(rows)
+        metrics = _write(spark, model, table, options, folder, measures)
         metrics |= {"model": f"{output.final()}/model", "output": output.final()}
         output.publish("metrics.json", f"{json_line(metrics)}\n".encode())
     print(rounds_table(model.summary.record))
     print(json_line(metrics), flush=True)
 
 
-def fit_model(
-    estimator: LocalKMeans, table: Table, with_measures: bool
-) -> tuple[LocalKMeansModel, dict[str, float]]:
-    """Fit the estimator to the table, telling each round on stderr; measure if asked."""
-    rows = for_table(estimator, table)
-    with told_rounds(OWNER, estimator.getMaxIter()):
-        if not with_measures:
-            return estimator.fit(rows), {}
-        sweep = estimator.sweep(rows, [estimator.getK()])
-    names = ("silhouette", "calinski_harabasz", "davies_bouldin", "agreement")
-    measures = {name: float(sweep.table[name].iloc[0]) for name in names}
-    return sweep.models[estimator.getK()], measures
+def sweep(options: Options) -> None:
+    """Fit, measure, and put table, picture and the best model in place at once."""
+    asked = {name: value for name, value in options.params.items() if name != "k"}
+    estimator = LocalKMeans(verbose=True, **asked)
+    source = find_source(options.owner, options)
+    with Output(options) as output, command_session(options) as spark:
+        _, rows = _read(spark, source, options, estimator)
+        folder = output.begin(spark)
+        found = _swept(options, estimator, rows, options.k or range(2, 21))
+        found.models[found.best_k].write().save(folder.child("model").uri)
+        folder.child("sweep.csv").write(found.table.to_csv(index=False).encode())
+        told: dict[str, Any] = {"best_k": found.best_k, "reason": found.reason}
+        listed = json.loads(found.table.to_json(orient="records", double_precision=15))
+        folder.child("sweep.json").write(json.dumps({**told, "table": listed}, indent=1).encode())
+        if find_spec("matplotlib") is None:
+            say(options.owner, "no sweep.svg: it needs matplotlib (pip install matplotlib)")
+        else:
+            folder.child("sweep.svg").write(found.picture("svg"))
+        told |= {"model": f"{output.final()}/model", "output": output.final()}
+        output.publish("_SUCCESS", b"")
+    print(found.table[_SHOWN].to_string(index=False, float_format=lambda value: f"{value:.5g}"))
+    print(found.reason)
+    print(json_line(told), flush=True)
 
 
-def for_table(estimator: LocalKMeans, table: Table) -> DataFrame:
-    """Tell the estimator which columns are what; return the rows that it reads."""
-    if table.features_col is not None:
-        estimator.setFeaturesCol(table.features_col)
-    else:
-        estimator.setFeaturesCols(list(table.feature_cols))
+def _read(
+    spark: SparkSession, source: Source, options: Options, estimator: LocalKMeans
+) -> tuple[Table, DataFrame]:
+    """Read the table, tell the estimator its columns; return also the rows to fit."""
+    say(options.owner, f"reading {options.table or options.input}")
+    table = read_table(options.owner, spark, source, options)
+    if source.arrays is not None:  # it has the partitions that were asked for
+        estimator.clear(estimator.getParam("numPartitions"))
+    table.tell(estimator)
     rows = table.fitted()
     taken = {name.lower() for name in rows.columns}
     for param, name in zip(("predictionCol", "distanceCol"), ADDED, strict=True):
         if name in taken:  # a feature: the saved model could not label its own rows
             estimator.set(estimator.getParam(param), f"localkmeans_{name}")
-    return rows
+    return table, rows
 
 
-def write_results(
+def _swept(options: Options, estimator: LocalKMeans, rows: DataFrame, ks: Any) -> Sweep:
+    with told_rounds(options.owner, estimator.getMaxIter()):
+        return estimator.sweep(rows, ks)
+
+
+def _write(
     spark: SparkSession,
     model: LocalKMeansModel,
     table: Table,
@@ -109,29 +130,35 @@ def write_results(
     measures: dict[str, float],
 ) -> dict[str, Any]:
     """Write model, assignments, history and report into a folder; return the metrics."""
-    record = model.summary.record
-    say(OWNER, "labelling the rows")
+    owner, record = options.owner, model.summary.record
+    say(owner, "labelling the rows")
     model.write().save(folder.child("model").uri)
-    rows = labelled(_for_training_rows(model), table)
+    own = model.copy()
+    if model.getHandleInvalid() == "error":
+        # The fit has seen all rows that count: what is unusable now can only be a row of weight 0,
+        # which is left out as if it were absent.
+        own.setHandleInvalid("skip")
+    rows = labelled(own, table)
     is_kept = table.label_col is not None and master(spark) != CONNECT
     if is_kept:
         rows.persist()  # ids, label, cluster and distance only: written, then counted
     if options.output_table:
-        write_table(rows.drop(LABEL), options.output_table, bool(options.overwrite))
+        mode = "overwrite" if options.overwrite else "errorifexists"
+        rows.drop(LABEL).write.mode(mode).saveAsTable(options.output_table)
     else:
         assignments = folder.child("assignments")
         rows.drop(LABEL).write.parquet(assignments.uri)
         if not master(spark).startswith("local"):
-            check_written(OWNER, assignments, record.n_points)
-    counted = _confusion(rows, table.label_col, len(model.centers))
+            check_written(owner, assignments, record.n_points)
+    counted = _confusion(owner, rows, table.label_col, record.k)
     if is_kept:
         rows.unpersist()
     if model.getHandleInvalid() == "keep":
-        tell_invalid(OWNER, record.n_skipped, len(model.centers))
+        tell_invalid(owner, record.n_skipped, record.k)
     folder.child("history.csv").write(model.summary.history.to_csv(index=False).encode())
     if options.report is not False:
-        say(OWNER, "writing the report")
-        page = _report(spark, model, table, options, counted, measures)
+        say(owner, "writing the report")
+        page = _report(spark, own, table, options, counted, measures)
         folder.child("report.html").write(page.encode())
     metrics: dict[str, Any] = {
         "k": record.k,
@@ -156,36 +183,17 @@ def write_results(
         metrics["misclustering"] = misclustering(counted.counts)
         metrics["adjusted_rand"] = adjusted_rand(counted.counts)
         metrics["mutual_info"] = normalized_mutual_info(counted.counts)
-    metrics |= measures
-    return metrics
+    return metrics | measures
 
 
-def _for_training_rows(model: LocalKMeansModel) -> LocalKMeansModel:
-    """Return the model as it labels the rows of its fit, which has seen all that count.
-
-    What is unusable now can only be a row of weight 0: it is left out, as if it were absent.
-    """
-    own = model.copy()
-    if model.getHandleInvalid() == "error":
-        own.setHandleInvalid("skip")
-    return own
-
-
-def _confusion(rows: DataFrame, label_col: str | None, k: int) -> Confusion | None:
+def _confusion(owner: str, rows: DataFrame, label_col: str | None, k: int) -> Confusion | None:
     if label_col is None:
         return None
     try:
         return confusion(rows, LABEL, ADDED[0], k)
     except InvalidInputError as error:  # no reason to throw a finished fit away
-        say(OWNER, f"warning: {str(error).replace(LABEL, label_col)}")
+        say(owner, f"warning: {str(error).replace(LABEL, label_col)}")
         return None
-
-
-def _check_report_possible() -> None:
-    for name in ("matplotlib", "jinja2"):
-        if find_spec(name) is None:
-            fix = "Run: pip install matplotlib jinja2. Or add --no-report."
-            raise invalid(OWNER, "the report's libraries", "installed", Fact(f"no {name}"), fix)
 
 
 def _report(
@@ -199,8 +207,7 @@ def _report(
     from localkmeans_spark.cli.report import ReportData, render
 
     record = model.summary.record
-    own = _for_training_rows(model)
-    rows, clusters = sampled(own, table, record.n_points + record.n_skipped, record.seed)
+    rows, clusters = sampled(model, table, record.n_points + record.n_skipped, record.seed)
     path = masked(str(options.table or options.input))
     features = table.features_col or ", ".join(table.feature_cols)
     run = {
@@ -226,7 +233,7 @@ def _report(
             title=f"k-means on {path.rstrip('/').rsplit('/', 1)[-1]}, k = {record.k}",
             record=record,
             centers=model.centers,
-            feature_names=feature_names(table),
+            feature_names=feature_names(table.frame, str(table.features_col), table.feature_cols),
             sample=rows,
             sample_clusters=clusters,
             confusion=counted,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from localkmeans_spark.cli.failures import debug_wanted, user_errors
+from localkmeans_spark.cli.messages import debug_wanted, user_errors
 
 COMMANDS = ("fit", "predict", "sweep", "describe", "diagnose")
 
@@ -30,7 +30,7 @@ def _run(owner: str, words: list[str], only: str | None) -> None:
                 stream.reconfigure(errors="backslashreplace")
         from click.exceptions import Exit
 
-        from localkmeans_spark.cli.flags import application
+        from localkmeans_spark.cli.commands import application
 
         command = application().commands[only] if only else application()
         called = f"python jobs/{only}.py" if only else "localkmeans"

@@ -7,20 +7,117 @@ directory only if all in it is listed there.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
+import re
 import secrets
+import shutil
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from localkmeans_spark._version import __version__
 from localkmeans_spark.cli.flags import Options
-from localkmeans_spark.cli.places import LocalPlace, Place, find_place, local_path
-from localkmeans_spark.errors import Fact, InvalidInputError, invalid
+from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
+from localkmeans_spark.spark_private import HadoopPath
 
 MARKER = ".localkmeans.json"
 _READ = ("input", "model", "config", "checkpoint_dir")
+
+
+class LocalPlace:
+    """A path on this machine's disk, with the methods of :class:`HadoopPath`; needs no Java.
+
+    ``uri`` is the path in words that Spark cannot mistake for one on another file system.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        self.uri = f"{'' if _is_volume(str(self.path)) else 'file://'}{self.path}"
+        self.real = os.path.realpath(self.path)
+
+    def exists(self) -> bool:
+        """Say whether anything is there, if only a link to nothing."""
+        try:
+            return bool(self.path.lstat())
+        except (FileNotFoundError, NotADirectoryError):  # not when the name is too long
+            return False
+
+    def is_directory(self) -> bool:
+        """Say whether it is a directory, and not a link to one."""
+        return self.path.is_dir() and not self.path.is_symlink()
+
+    def entries(self) -> set[str]:
+        """Return the paths, from here, of all files and directories below this one."""
+        found: set[str] = set()
+        for folder, folders, files in os.walk(self.path):
+            here = os.path.relpath(folder, self.path)
+            found.update(os.path.normpath(f"{here}/{name}") for name in (*folders, *files))
+        return found
+
+    def read(self) -> bytes:
+        """Return this file's bytes, none if it is no plain file."""
+        is_plain = self.path.is_file() and not self.path.is_symlink()
+        return self.path.read_bytes() if is_plain else b""
+
+    def write(self, data: bytes) -> None:
+        """Create this file."""
+        self.path.write_bytes(data)
+
+    def create(self) -> None:
+        """Create this directory and those above it."""
+        self.path.mkdir(parents=True)
+
+    def rename(self, target: LocalPlace) -> None:
+        """Move it to a path where nothing exists."""
+        self.path.rename(target.path)
+
+    def remove(self) -> None:
+        """Delete the file or the whole directory, if there is one."""
+        if self.is_directory():
+            shutil.rmtree(self.path)
+        else:
+            self.path.unlink(missing_ok=True)
+
+    def beside(self, name: str) -> LocalPlace:
+        """Return the place of that name in the same directory."""
+        return LocalPlace(self.path.with_name(name))
+
+    def child(self, name: str) -> LocalPlace:
+        """Return the place of that name in this directory."""
+        return LocalPlace(self.path / name)
+
+    def matches(self, path: str) -> list[str]:
+        """Return the real paths that a path, or a pattern, stands for."""
+        return [os.path.realpath(found) for found in local_matches(local_path(path) or Path(path))]
+
+
+class HadoopPlace(HadoopPath):
+    """A path on HDFS, S3, ...; its methods do what those of :class:`LocalPlace` do."""
+
+    @property
+    def real(self) -> str:
+        """The path without a user's name."""
+        return _without_user(self.uri)
+
+    def entries(self) -> set[str]:
+        """Return the paths, from here, of all files and directories below this one."""
+        found: set[str] = set()
+        for name in self.names():
+            found.add(name)
+            if (child := self.child(name)).is_directory():
+                found.update(f"{name}/{below}" for below in child.entries())
+        return found
+
+    def matches(self, path: str) -> list[str]:
+        """Return the real paths that a path, or a pattern, stands for."""
+        return [_without_user(found) for found in super().matches(path)]
+
+
+Place = LocalPlace | HadoopPlace
 
 
 class Output:
@@ -54,26 +151,18 @@ class Output:
         sure = local_path(self._path)
         if sure is not None:
             self._check(LocalPlace(sure))
-            above = next(above for above in sure.absolute().parents if above.exists())
-            if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-                fix = f"{above} is not a directory you may write to."
-                raise self._refused("a path that can be created", fix)
 
     def begin(self, spark: SparkSession) -> Place:
         """Create and return the directory to write into, beside the output."""
         try:
             self._target = find_place(spark, self._path)
             self._check(self._target)
-        except OSError as error:
-            rule = "on a file system that Spark can reach"
-            raise self._refused(rule, f"Choose another place: {_reason(error)}.") from None
-        aside = self._target.beside(f".localkmeans-{secrets.token_hex(4)}")
-        self._aside = aside
-        try:
+            aside = self._target.beside(f".localkmeans-{secrets.token_hex(4)}")
+            self._aside = aside
             aside.create()
         except OSError as error:
-            rule = "in a directory that can be written to"
-            raise self._refused(rule, f"Choose another place: {_reason(error)}.") from None
+            fix = f"Choose another place: {error.strerror or str(error).splitlines()[0]}."
+            raise self._refused("in a directory that can be written to", fix) from None
         return aside
 
     def publish(self, last: str, data: bytes) -> None:
@@ -158,8 +247,76 @@ class Output:
         return invalid(self._owner, "--output", rule, self._path, fix)
 
 
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error).split("\n")[0]
+def local_path(path: str) -> Path | None:
+    """Return the local path that a path surely means, without asking Spark; None if unsure.
+
+    A path without a scheme means the cluster's default file system, which only Spark's
+    configuration names. It is surely this machine's disk when the command itself starts Spark (it
+    was not started by ``spark-submit``) and no Hadoop configuration is in the environment.
+    """
+    if _is_volume(path):
+        return Path(path)
+    if path.startswith("file:/"):
+        return Path("/" + path.removeprefix("file:").lstrip("/"))
+    configured = ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path) or any(map(os.environ.get, configured)):
+        return None
+    return Path(path)
+
+
+def local_matches(path: Path) -> list[Path]:
+    """Return what is at a local path, which may be a pattern; ``{a,b}`` counts as ``*``."""
+    if os.path.lexists(path):
+        return [path]
+    # Not Path.glob, which knows ** and refuses others like it.
+    pattern = re.sub(r"\{.*\}", "*", str(path.absolute()))
+    return [Path(found) for found in sorted(glob.glob(pattern))]  # noqa: PTH207
+
+
+def find_place(spark: SparkSession, path: str) -> Place:
+    """Return the place a path means in this session."""
+    sure = local_path(path)
+    if sure is not None:
+        return LocalPlace(sure)
+    place = HadoopPlace(spark, path)
+    if place.uri.startswith("file:"):
+        return LocalPlace("/" + place.uri.removeprefix("file:").lstrip("/"))
+    return place
+
+
+def check_output_table(owner: str, spark: SparkSession, name: str, overwrite: bool) -> None:
+    """Refuse an output table that exists and is to stay, before the rows are read."""
+    if not overwrite and spark.catalog.tableExists(name):
+        raise invalid(
+            owner, "--output-table", "a name that no table has", name,
+            "Add --overwrite to replace it, or name another one.",
+        )  # fmt: skip
+
+
+def check_written(owner: str, place: Place, n_least: int) -> None:
+    """Make sure that rows written to a local disk by a cluster are there.
+
+    Every executor writes to its own machine's disk: without a disk that all machines share, the
+    output would be silently incomplete.
+    """
+    if not isinstance(place, LocalPlace):
+        return
+    n_found = sum(pq.read_metadata(file).num_rows for file in place.path.rglob("*.parquet"))
+    if n_found < n_least:
+        raise invalid(
+            owner, "--output", "on a file system that all machines share",
+            Fact(f"{n_found:,} of {count_of(n_least, 'row')} on this machine"),
+            "Name a path on such a file system, for example hdfs:// or s3a://.",
+        )  # fmt: skip
+
+
+def _is_volume(path: str) -> bool:
+    """Say whether it is in a Volume of Databricks: mounted on the disk, known to Spark as it is."""
+    return path.startswith("/Volumes/") and "DATABRICKS_RUNTIME_VERSION" in os.environ
+
+
+def _without_user(uri: str) -> str:
+    return uri if uri.startswith(("abfs", "wasb")) else re.sub(r"^([\w+.-]+://)[^/@]*@", r"\1", uri)
 
 
 def _holds(path: str, folder: str) -> bool:

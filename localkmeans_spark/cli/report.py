@@ -1,7 +1,8 @@
-"""The report: one self-contained page about a fit."""
+"""The report: one self-contained page about a fit, its pictures inside it."""
 
 from __future__ import annotations
 
+import colorsys
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -9,16 +10,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from localkmeans_spark.cli.pictures import (
-    cluster_colors,
-    principal_plane,
-    projection_picture,
-    rounds_picture,
-    sizes_picture,
-)
-from localkmeans_spark.cli.printed import round_note
-from localkmeans_spark.cli.progress import duration
-from localkmeans_spark.cli.text import printable
+from localkmeans_spark.cli.messages import duration, printable, round_note
 from localkmeans_spark.metrics import (
     Confusion,
     adjusted_rand,
@@ -27,16 +19,14 @@ from localkmeans_spark.metrics import (
     normalized_mutual_info,
 )
 from localkmeans_spark.summary import FitRecord
-from localkmeans_spark.svg import readable
+from localkmeans_spark.svg import FAINT, INK, LINE, PAPER, TEN, as_svg, new_figure, readable
 
-_MOST_CLUSTERS = 100
-# Cards of clusters; standard deviations from which a feature is called high or low, how many are,
-# and at which bars end.
-_MOST_CARDS, _TELLING, _NAMED, _LONGEST_BAR = 24, 0.5, 3, 3.0
-_MOST_FEATURES = 12
-_SHOWN_OF_MANY = 8
-_MOST_CONFUSION = 40
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+_MOST_CLUSTERS, _MOST_CARDS, _MOST_NAMED, _MOST_CONFUSION = 100, 24, 60, 40
+_MOST_FEATURES = 8
+# Standard deviations from which a feature is called high or low, how many are, where bars end.
+_TELLING, _NAMED, _LONGEST_BAR = 0.5, 3, 3.0
+_PLANE_ROWS = 1_000  # by which the directions of the projection are found
+_WARN, _GOLDEN = "#d9480f", 0.6180339887498949
 
 
 @dataclass(frozen=True)
@@ -49,9 +39,8 @@ class ReportData:
     record : FitRecord
     centers : ndarray of shape (k, d)
     feature_names : list of str
-        Names of the features, or empty: they are numbered then.
-    sample : ndarray of shape (m, d)
-        Some rows, all of them finite.
+        Empty where they are unknown: features are numbered then.
+    sample : ndarray of shape (m, d), finite
     sample_clusters : ndarray of shape (m,), int
     confusion : Confusion or None
     run : dict of str to str
@@ -59,8 +48,8 @@ class ReportData:
     command : str
         The line that repeats the run.
     weighted : bool
-    measures : mapping or None
-        ``silhouette``, ``calinski_harabasz``, ``agreement`` of the clustering.
+    measures : dict of str to float
+        ``silhouette``, ``calinski_harabasz``, ``agreement``, as far as they are known.
     """
 
     title: str
@@ -73,7 +62,7 @@ class ReportData:
     run: dict[str, str] = field(default_factory=dict)
     command: str = ""
     weighted: bool = False
-    measures: Any = None
+    measures: dict[str, float] = field(default_factory=dict)
 
 
 def render(data: ReportData) -> str:
@@ -83,63 +72,44 @@ def render(data: ReportData) -> str:
         # Names of columns and labels may hold anything; pictures are marked safe and stay.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )  # fmt: skip
-    environment.filters |= {"n": _integer, "g": readable, "share": _share, "bytes": _bytes,
-                            "time": duration}  # fmt: skip
+    environment.filters |= {"n": "{:,.0f}".format, "g": readable, "share": _share,
+                            "bytes": _bytes, "time": duration}  # fmt: skip
     # Read as a resource: the package may live in a zip given to spark-submit.
-    source = (
-        resources.files("localkmeans_spark.cli")
-        .joinpath("report.html.j2")
-        .read_text(encoding="utf-8")
-    )
-    return environment.from_string(source).render(**_context(data))
-
-
-def _directions(rows: np.ndarray) -> np.ndarray:
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    page = resources.files("localkmeans_spark.cli").joinpath("report.html.j2")
+    return environment.from_string(page.read_text(encoding="utf-8")).render(**_context(data))
 
 
 def _context(data: ReportData) -> dict[str, Any]:
     record = data.record
     order = sorted(range(record.k), key=lambda i: (-record.cluster_sizes[i], i))
     is_cosine = record.distance_measure == "cosine"
-    # Cosine compares directions: the picture shows the rows as the fit saw them.
-    rows = _directions(data.sample) if is_cosine else data.sample
-    plane = principal_plane(rows)
-    projection = projection_picture(
-        plane.project(rows), data.sample_clusters, plane.project(data.centers), plane.shares
-    )
+    differences = _differences(data)
+    most = np.argsort(-np.abs(differences).max(axis=0), kind="stable")[:_MOST_FEATURES]
+    features: list[int] = sorted(most.tolist())
+    names = data.feature_names or [f"feature {i}" for i in range(record.n_features)]
     return {
-        "title": data.title,
-        "record": record,
-        "run": data.run,
-        "command": data.command,
-        "weighted": data.weighted,
+        **vars(data),
         "cosine": is_cosine,
         "power": 1.0 if is_cosine else 0.5,
-        "n_sample": len(data.sample),
         "rounds": [(row, round_note(record, place)) for place, row in enumerate(record.rounds)],
         "rounds_picture": rounds_picture(record) if record.rounds else "",
-        "sizes_picture": sizes_picture(record.cluster_sizes),
-        "projection_picture": projection if len(data.sample) else "",
+        "projection_picture": projection_picture(data, is_cosine) if len(data.sample) else "",
         "shown": order[:_MOST_CLUSTERS],
         "colors": cluster_colors(record.k),
-        "features": _telling_features(data),
-        "centers": data.centers,
+        "features": [(i, names[i]) for i in features],
         "labels": _labels(data.confusion),
         "quality": _quality(data),
-        "cards": _cards(data, order[:_MOST_CARDS]),
+        "cards": [_card(data, differences, i, features, names) for i in order[:_MOST_CARDS]],
     }
 
 
 def _quality(data: ReportData) -> dict[str, float]:
     """Return what is known of silhouette, agreement and the share that the clusters explain."""
-    found = {} if data.measures is None else dict(data.measures)
-    known = {name: float(found[name]) for name in ("silhouette", "agreement") if name in found}
-    record = data.record
-    free = record.sum_weights - record.k
-    if record.k > 1 and free > 0 and "calinski_harabasz" in found:
+    known = dict(data.measures)
+    free = data.record.sum_weights - data.record.k
+    if data.record.k > 1 and free > 0 and "calinski_harabasz" in known:
         # The index is (between / (k - 1)) / (within / (n - k)).
-        ratio = float(found["calinski_harabasz"]) * (record.k - 1) / free
+        ratio = known["calinski_harabasz"] * (data.record.k - 1) / free
         known["explained"] = ratio / (1.0 + ratio)
     return {name: value for name, value in known.items() if np.isfinite(value)}
 
@@ -149,51 +119,34 @@ def _differences(data: ReportData) -> np.ndarray:
 
     Deviations are those of the sample; 0 for a feature that does not vary in it.
     """
-    weights = np.asarray(data.record.cluster_weights, dtype=float)
-    if data.record.k < 2 or len(data.sample) < 2 or not weights.sum():
-        return np.zeros(data.centers.shape)
+    weights = np.asarray(data.record.cluster_weights, dtype=float)[:, None]
     total = weights.sum()
-    rest = np.maximum(total - weights, np.finfo(float).tiny)[:, None]
-    of_rest = (weights @ data.centers - weights[:, None] * data.centers) / rest
+    if data.record.k < 2 or len(data.sample) < 2 or not total:
+        return np.zeros(data.centers.shape)
+    rest = np.maximum(total - weights, np.finfo(float).tiny)
+    of_rest = ((weights * data.centers).sum(axis=0) - weights * data.centers) / rest
     deviation = data.sample.std(axis=0)
-    apart = np.where((total > weights)[:, None], data.centers - of_rest, 0.0)
+    apart = np.where(total > weights, data.centers - of_rest, 0.0)
     return np.divide(apart, deviation, out=np.zeros(apart.shape), where=deviation > 0)
 
 
-def _cards(data: ReportData, shown: list[int]) -> list[dict[str, Any]]:
-    """Return one small profile for each cluster, the same features in the same order in all."""
-    differences = _differences(data)
-    chosen = np.sort(np.argsort(-np.abs(differences).max(axis=0), kind="stable")[:_SHOWN_OF_MANY])
-    names = data.feature_names or [f"feature {i}" for i in range(data.centers.shape[1])]
-    largest = max(1.0, float(np.minimum(np.abs(differences[:, chosen]), _LONGEST_BAR).max()))
-    spreads = np.abs(data.centers).max(axis=0)
-    cards = []
-    for i in shown:
-        order = np.argsort(-np.abs(differences[i]), kind="stable")[:_NAMED]
-        telling = [j for j in order if abs(differences[i, j]) >= _TELLING]
-        words = [f"{'high' if differences[i, j] > 0 else 'low'} {names[j]}" for j in telling]
-        bars = []
-        for j in chosen:
-            width = 50.0 * min(abs(differences[i, j]), _LONGEST_BAR) / largest
-            left = 50.0 if differences[i, j] >= 0 else 50.0 - width
-            # What rounding leaves of a 0 is no number to show.
-            mean = data.centers[i, j] if abs(data.centers[i, j]) > 1e-9 * spreads[j] else 0.0
-            bars.append((names[j], f"left:{left:.1f}%;width:{width:.1f}%", mean))
-        cards.append({"cluster": i, "words": ", ".join(words), "bars": bars})
-    return cards
-
-
-def _telling_features(data: ReportData) -> list[tuple[int, str]]:
-    """Return the features that differ most between centers, in the order of the table."""
-    weights = np.asarray(data.record.cluster_weights, dtype=float)
-    if weights.sum() == 0:
-        weights = np.ones(len(weights))
-    mean = np.average(data.centers, axis=0, weights=weights)
-    spread = np.average((data.centers - mean) ** 2, axis=0, weights=weights)
-    # A table of all features if it fits the page; of many, only so many as fit without scrolling.
-    n_shown = len(mean) if len(mean) <= _MOST_FEATURES else _SHOWN_OF_MANY
-    chosen = sorted(np.argsort(-spread, kind="stable")[:n_shown].tolist())
-    return [(i, data.feature_names[i] if data.feature_names else str(i)) for i in chosen]
+def _card(
+    data: ReportData, differences: np.ndarray, i: int, features: list[int], names: list[str]
+) -> dict[str, Any]:
+    """Return a small profile of a cluster: words, and a bar for each of the features."""
+    own = differences[i]
+    telling = np.argsort(-np.abs(own), kind="stable")[:_NAMED]
+    words = [f"{'high' if own[j] > 0 else 'low'} {names[j]}" for j in telling
+             if abs(own[j]) >= _TELLING]  # fmt: skip
+    bars = []
+    for j in features:
+        width = 50.0 * min(abs(own[j]), _LONGEST_BAR) / _LONGEST_BAR
+        left = 50.0 if own[j] >= 0 else 50.0 - width
+        # What rounding leaves of a 0 is no number to show.
+        is_zero = abs(data.centers[i, j]) <= 1e-9 * np.abs(data.centers[:, j]).max()
+        mean = 0.0 if is_zero else data.centers[i, j]
+        bars.append((names[j], f"left:{left:.1f}%;width:{width:.1f}%", mean))
+    return {"cluster": i, "words": ", ".join(words), "bars": bars}
 
 
 def _labels(confusion: Confusion | None) -> dict[str, Any] | None:
@@ -204,14 +157,13 @@ def _labels(confusion: Confusion | None) -> dict[str, Any] | None:
     partner = best_matching(counts)
     order = sorted(partner, key=lambda cluster: partner[cluster])
     order += [cluster for cluster in range(counts.shape[1]) if cluster not in partner]
-    totals = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return {
         "misclustering": misclustering(counts),
         "adjusted_rand": adjusted_rand(counts),
         "mutual_info": normalized_mutual_info(counts),
         "names": confusion.labels,
         "counts": counts,
-        "shares": counts / totals,
+        "shares": counts / np.maximum(counts.sum(axis=1, keepdims=True), 1),
         "clusters": order,
         "partner": partner,
         "n_unlabelled": confusion.n_unlabelled,
@@ -219,8 +171,99 @@ def _labels(confusion: Confusion | None) -> dict[str, Any] | None:
     }
 
 
-def _integer(value: float) -> str:
-    return f"{value:,.0f}"
+def cluster_colors(k: int) -> list[str]:
+    """Return k colours: ten published ones, then others that step round the hue circle.
+
+    Colour is never the only sign of a cluster in the report: pictures carry its number too.
+    """
+    found = list(TEN[:k])
+    for i in range(len(TEN), k):
+        rgb = colorsys.hls_to_rgb((i * _GOLDEN) % 1.0, (0.36, 0.44, 0.52)[i % 3], 0.65)
+        found.append("#" + "".join(f"{round(part * 255):02x}" for part in rgb))
+    return found
+
+
+def rounds_picture(record: FitRecord) -> str:
+    """Draw cost and center shift by round, with marks where L changed or a round was undone."""
+    rounds = record.rounds
+    kept = [row for row in rounds if not row.reverted]
+    undone = [row for row in rounds if row.reverted]
+    figure = new_figure(7.2, 4.4)
+    cost, shift = figure.subplots(2, 1, sharex=True)
+    line: dict[str, Any] = {"marker": "o", "markersize": 4, "linewidth": 1.8}
+    costs = [*(row.inertia for row in kept), record.inertia]
+    cost.plot([*(row.round for row in kept), len(rounds) + 1], costs, color=TEN[0], **line)
+    cost.plot([row.round for row in undone], [row.inertia for row in undone], "X", color=_WARN)
+    if min(costs) > 0 and max(costs) > 4 * min(costs):
+        cost.set_yscale("log")
+    shifts = [row.center_shift for row in kept]
+    shift.plot([row.round for row in kept], shifts, color=TEN[4], clip_on=False, **line)
+    # Logarithms, but for 0.
+    shift.set_yscale("symlog", linthresh=min((each for each in shifts if each > 0), default=1.0))
+    shift.set_ylim(0)
+    if record.tol > 0:
+        shift.axhline(record.tol, color=FAINT, linewidth=1, linestyle=(0, (4, 3)))
+    for row, before in zip(rounds, [None, *rounds], strict=False):
+        if before is None or row.local_steps != before.local_steps:
+            cost.axvline(row.round, color=LINE, linewidth=1, zorder=0)
+            shift.axvline(row.round, color=LINE, linewidth=1, zorder=0)
+            cost.annotate(
+                f"L = {row.local_steps}", (row.round, 1), (3, 2), color=FAINT, fontsize=9,
+                xycoords=("data", "axes fraction"), textcoords="offset points",
+            )  # fmt: skip
+    cost.set_ylabel("cost")
+    shift.set(ylabel="center shift", xlabel="round")
+    shift.xaxis.get_major_locator().set_params(integer=True)
+    return as_svg(figure, "rounds", "Cost and center shift by round")
+
+
+def projection_picture(data: ReportData, is_cosine: bool) -> str:
+    """Draw sampled rows and centers in the plane of their principal components."""
+    rows = data.sample
+    if is_cosine:  # it compares directions: the picture shows the rows as the fit saw them
+        rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    middle, directions, shares = principal_plane(rows)
+    points, centers = ((each - middle) @ directions.T for each in (rows, data.centers))
+    colors = np.array(cluster_colors(data.record.k))
+    is_named = data.record.k <= _MOST_NAMED
+    figure = new_figure(7.2, 5.4)
+    axes = figure.subplots()
+    # Thousands of dots as one bitmap: a page of 300 kB, not of 3 MB.
+    axes.scatter(
+        points[:, 0], points[:, 1], s=9 if len(points) > 1500 else 16,
+        c=colors[data.sample_clusters], alpha=0.65, linewidths=0, rasterized=True,
+    )  # fmt: skip
+    axes.scatter(
+        centers[:, 0], centers[:, 1], s=190 if is_named else 22, facecolor=PAPER, edgecolor=colors,
+        linewidths=1.6, zorder=3,
+    )  # fmt: skip
+    for i, (x, y) in enumerate(centers[: data.record.k if is_named else 0]):
+        axes.text(x, y, str(i), ha="center", va="center_baseline", fontsize=8.5, color=INK,
+                  zorder=4 + i)  # fmt: skip
+    axes.set(
+        xlabel=f"first component, {shares[0]:.0%} of the variance",
+        ylabel=f"second component, {shares[1]:.0%} of the variance",
+        xticks=[], yticks=[],
+    )  # fmt: skip
+    # A distance looks the same in both directions.
+    axes.set_aspect("equal", adjustable="datalim")
+    return as_svg(figure, "projection", "Sampled rows and centers in two dimensions")
+
+
+def principal_plane(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the mean, two principal directions, shape (2, d), and their shares of variance.
+
+    The largest entry of each direction is positive, so that pictures of two runs are no mirror
+    images. What does not exist, the second direction of a single column, is 0.
+    """
+    middle = sample.mean(axis=0)
+    some = (sample - middle)[:: 1 + len(sample) // _PLANE_ROWS]
+    _, singular, right = np.linalg.svd(some, full_matrices=False)
+    directions, shares = np.zeros((2, sample.shape[1])), np.zeros(2)
+    for i, direction in enumerate(right[:2]):
+        directions[i] = direction * (-1 if direction.max() < -direction.min() else 1)
+        shares[i] = singular[i] ** 2 / max((singular**2).sum(), np.finfo(float).tiny)
+    return middle, directions, shares
 
 
 def _share(value: float) -> str:
@@ -228,7 +271,8 @@ def _share(value: float) -> str:
 
 
 def _bytes(value: float) -> str:
-    step = 0
-    while value >= 1000 and step < len(_UNITS) - 1:
-        value, step = value / 1000, step + 1
-    return f"{value:.3g} {_UNITS[step]}"
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} TB"

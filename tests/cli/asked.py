@@ -7,9 +7,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from localkmeans_spark.cli.columns import Table
 from localkmeans_spark.cli.flags import Options
-from localkmeans_spark.cli.tables import find_source, read_table
+from localkmeans_spark.cli.inputs import Table, find_source, read_table
 
 NOT_GIVEN = dict.fromkeys(
     ("input", "table", "format", "header", "sep", "decimal", "null_value", "features_col",

@@ -53,7 +53,6 @@ def test_fit_and_predict_from_table_to_table(
         (("--table", "nowhere.points"), "nowhere"),
         (("--table", "a", "--input", "b"), "--input and --table exclude each other"),
         ((), "--input (or --table) must be given"),
-        (("--table", "a", "--format", "csv"), "--format must be given for files only; got the"),
     ],
 )
 def test_one_line_for_a_table_that_is_none(

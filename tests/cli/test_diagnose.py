@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from localkmeans_spark import LocalKMeans
-from localkmeans_spark.cli.columns import Table
 from localkmeans_spark.cli.diagnose import by_label, by_model
+from localkmeans_spark.cli.inputs import Table
 from localkmeans_spark.cli.main import main
 from localkmeans_spark.diagnosis import diagnose
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from localkmeans_spark import LocalKMeans, params
+from localkmeans_spark.cli.commands import application
 from localkmeans_spark.cli.flags import (
     Options,
-    application,
     command_line,
     flag_of,
     in_words_of_flags,
@@ -132,27 +132,24 @@ def test_help_shows_the_estimators_defaults(run) -> None:
         }
 
 
-def test_help_needs_no_spark() -> None:
-    code = (
-        "import sys; sys.modules['pyspark'] = None; from localkmeans_spark.cli.main import main; "
-        "main(['fit', '--help'])"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
 def test_words_of_the_library_become_flags() -> None:
     text = "parameter 'k' or 'x' (featuresCol): set handleInvalid='skip', dtype='float64'; k"
     told = "--k or 'x' (--features-col): set --handle-invalid='skip', --dtype='float64'; k"
     assert in_words_of_flags(text) == told
 
 
-@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["fit"], ["diagnose", "--xyzzy"]])
-def test_usage_is_told_before_anything_slow_is_imported(words: list[str]) -> None:
-    code = f"""if True:
-        import atexit, sys
-        slow = ("pyspark", "pandas", "scipy", "pyarrow")
-        atexit.register(lambda: print([name for name in slow if name in sys.modules]))
-        from localkmeans_spark.cli.main import main
-        main({words})"""
+def test_usage_is_told_before_anything_slow_is_imported() -> None:
+    code = """if True:
+        import contextlib, sys
+        for name in ("pyspark", "pandas", "scipy", "pyarrow"):
+            sys.modules[name] = None
+        from localkmeans_spark.cli.main import main, script
+        for words in (["--help"], ["fit", "--help"], ["fit"], ["diagnose", "--xyzzy"]):
+            with contextlib.suppress(SystemExit):
+                main(words)
+        for name in ("fit", "predict", "sweep", "describe", "diagnose"):
+            script(name, ["--help"])"""
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert told.stdout.splitlines()[-1] == "[]", told
+    assert told.returncode == 0, told.stderr
+    assert told.stderr.count("error: ") == 2
+    assert told.stdout.count("Usage: python jobs/") == 5

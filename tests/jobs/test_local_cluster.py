@@ -17,7 +17,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from jobs.local_cluster import LocalCluster, main
-from localkmeans_spark.cli.package_zip import build_zip
+from localkmeans_spark.cli.session import build_zip
 from tests.signals import heed_all_signals
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
-from localkmeans_spark.cli.java import ensure_java
+from localkmeans_spark.cli.session import ensure_java
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 _SPARK_HOME = Path(pyspark.__file__).parent

@@ -1,0 +1,277 @@
+"""Inputs of any format as tables, and which column of a table is what."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import IntegralType, NumericType
+
+from localkmeans_spark.cli.csv_files import check_cells, column, read_csv
+from localkmeans_spark.cli.messages import say
+from localkmeans_spark.cli.npz import LABEL, Arrays, arrays_frame, read_arrays
+from localkmeans_spark.cli.outputs import local_matches, local_path
+from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.saved_files import literal, spark_cause
+from localkmeans_spark.spark_private import Py4JError
+
+ADDED = ("prediction", "distance")
+"""Columns that the commands add to the id columns."""
+
+EXTENSIONS = {
+    ".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json",
+    ".ndjson": "json", ".libsvm": "libsvm", ".svm": "libsvm", ".npz": "npz",
+}  # fmt: skip
+COMPRESSIONS = (".gz", ".bz2", ".zst", ".snappy", ".lz4", ".deflate")
+_ID_NAME = re.compile(r"(^|[\W_])([iI][dD]|uuid|zip|postcode)$|[a-z]I[dD]$")
+# Rows by which a column is judged; of fewer than the first, whole numbers often all differ.
+_FEW, _LOOKED_AT = 100, 2_000
+_YEARS = (1800, 2100)
+
+
+@dataclass(frozen=True)
+class Source:
+    """An input whose format (or "table") is known, or None when only Spark can look."""
+
+    path: str
+    format: str | None
+    arrays: Arrays | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A DataFrame and the parts its columns play.
+
+    Attributes
+    ----------
+    frame : DataFrame
+    features_col : str or None
+        The vector or array column, or None with ``feature_cols``.
+    feature_cols : tuple of str
+    weight_col, label_col : str or None
+    id_cols : tuple of str
+        What tells rows apart in the output.
+    notes : tuple of str
+        Choices made for the user, to be said aloud.
+    """
+
+    frame: DataFrame
+    features_col: str | None
+    feature_cols: tuple[str, ...]
+    weight_col: str | None
+    label_col: str | None
+    id_cols: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def fitted(self) -> DataFrame:
+        """Return the columns that a fit reads.
+
+        The others are left out, because a fit refuses a table with columns named like those that
+        the model adds.
+        """
+        features = self.feature_cols or (self.features_col,)
+        used = dict.fromkeys(name for name in (*features, self.weight_col) if name is not None)
+        return self.frame.select(*map(column, used))
+
+    def tell(self, stage: Any) -> None:
+        """Tell an estimator or a model which columns are the features."""
+        if self.features_col is not None:
+            stage.setFeaturesCol(self.features_col)
+        else:
+            stage.setFeaturesCols(list(self.feature_cols))
+
+
+def find_source(owner: str, options: Any) -> Source:
+    """Look at the input before Spark starts, as far as that is possible.
+
+    Raises
+    ------
+    InvalidInputError
+        When a local input is missing, or an ``.npz`` file is not what it should be.
+    """
+    if options.table:
+        return Source(options.table, "table")
+    path = options.input or ""
+    local = local_path(path)
+    if local is not None and not local_matches(local):
+        rule, fix = "an existing file or directory", "Check the path; [ ] { } * ? are a pattern."
+        raise invalid(owner, "--input", rule, path, fix)
+    form = options.format or format_of([path])
+    if form != "npz":
+        return Source(literal(path) if local and os.path.lexists(local) else path, form)
+    local = local or Path(path)
+    if not local.is_file():
+        raise invalid(
+            owner, "--input", "one file on this machine's disk for the format npz", path,
+            "Copy it here, or use Parquet.",
+        )  # fmt: skip
+    return Source(path, form, read_arrays(owner, str(local)))
+
+
+def read_table(
+    owner: str, spark: SparkSession, source: Source, options: Any, n_features: int | None = None
+) -> Table:
+    """Return the input as a table.
+
+    Parameters
+    ----------
+    owner : str
+        The command.
+    spark : SparkSession
+    source : Source
+    options : Options
+    n_features : int or None
+        Width to give the rows of a libsvm file where its highest index is below: a file need not
+        name a feature that is 0 in all its rows.
+
+    Raises
+    ------
+    InvalidInputError
+        When the file's layout is not what it should be, a named column is missing (the message
+        lists those present) or nothing can serve as features.
+    """
+    if source.arrays is not None:
+        frame = arrays_frame(spark, source.arrays, getattr(options, "partitions", None))
+        label = LABEL if source.arrays.y is not None else None
+        return _told(owner, assign_roles(owner, frame, options, label))
+    form = source.format or format_of(spark.read.text(source.path).inputFiles())
+    if form is None:
+        rule = f"a file with one of the extensions {', '.join(EXTENSIONS)}"
+        raise invalid(owner, "--input", rule, source.path, "Or give --format.")
+    if form == "table":
+        frame = spark.table(source.path)
+    elif form == "csv":
+        frame = read_csv(owner, spark, source.path, options)
+    else:
+        frame = _read_other(owner, spark, source.path, form, n_features)
+    if form == "json":
+        _check_json(owner, frame, options)
+    return _told(owner, assign_roles(owner, frame, options))
+
+
+def _told(owner: str, table: Table) -> Table:
+    for note in table.notes:
+        say(owner, note)
+    return table
+
+
+def format_of(names: Sequence[str]) -> str | None:
+    """Return the format that the first telling extension among file names stands for."""
+    for name in names:
+        for extension in reversed(Path(name.lower()).suffixes):
+            if extension in EXTENSIONS:
+                return EXTENSIONS[extension]
+            if extension not in COMPRESSIONS:
+                break
+    return None
+
+
+def _read_other(
+    owner: str, spark: SparkSession, path: str, form: str, n_features: int | None
+) -> DataFrame:
+    reader = spark.read.format(form)
+    try:
+        frame = reader.load(path)  # libsvm: reads the file once, for its width
+    except (PySparkException, Py4JError) as error:
+        rule, fix = f"readable as {form}", "Check the file, or name another --format."
+        raise invalid(owner, f"--input {path}", rule, Fact(spark_cause(error)), fix) from None
+    width = frame.schema["features"].metadata.get("numFeatures") if form == "libsvm" else None
+    if n_features is not None and width is not None and width < n_features:
+        frame = reader.option("numFeatures", str(n_features)).load(path)
+    return frame
+
+
+def _check_json(owner: str, frame: DataFrame, options: Any) -> None:
+    """Refuse what is not JSON, a row a line; ``--handle-invalid skip`` lets single lines pass."""
+    name = str(frame.sparkSession.conf.get("spark.sql.columnNameOfCorruptRecord"))
+    tolerant = options.handle_invalid in ("skip", "keep") and len(frame.columns) > 1
+    if name in frame.columns and not tolerant:
+        raise invalid(
+            owner, "--input", "JSON lines: one object on every line", Fact("lines that are none"),
+            "Write each row on a line of its own, without [ ] around them and commas between.",
+        )  # fmt: skip
+    check_cells(owner, frame.drop(name), options)
+
+
+def assign_roles(
+    owner: str, frame: DataFrame, options: Any, label_default: str | None = None
+) -> Table:
+    """Decide which column is what.
+
+    Features are what the options name; else the column ``features`` if it can hold them; else
+    all numeric columns but the label, the weight, the id columns and one called ``id``.
+
+    Id columns are what the options name, else all that are neither features nor weight. When that
+    leaves none, or only a label, every input column is kept: a row's own values are then the only
+    thing that identifies it. (A row number would not: Spark promises no order of rows, so a number
+    made up here could not be matched with the input again.)
+    """
+    label = getattr(options, "label_col", None) or label_default
+    weight = getattr(options, "weight_col", None)
+    for flag in ("features_col", "feature_cols", "weight_col", "label_col", "id_cols"):
+        given = getattr(options, flag, None) or ()
+        for name in (given,) if isinstance(given, str) else given:
+            if name not in frame.columns:
+                shown = f"--{flag.replace('_', '-')}"
+                fix = f"It has: {', '.join(frame.columns)}."
+                raise invalid(owner, shown, "a column of the input", name, fix)
+    notes: list[str] = []
+    features_col, feature_cols = options.features_col, tuple(options.feature_cols)
+    if features_col is None and not feature_cols:
+        if dict(frame.dtypes).get("features", "").startswith(("vector", "array")):
+            features_col = "features"
+        else:
+            taken = {label, weight, *options.id_cols}
+            feature_cols = _numeric_columns(owner, frame, taken, notes)
+    features = {*feature_cols, features_col, weight}
+    ids = options.id_cols or tuple(name for name in frame.columns if name not in features)
+    if not options.id_cols and all(n.lower() in (*ADDED, "label") or n == label for n in ids):
+        ids = tuple(frame.columns)
+        notes.append("no id columns: all columns of the input are copied to the output")
+    for name in filter(lambda name: name.lower() in ADDED, ids):  # Spark ignores case
+        notes += [f"column {name} of the input is not copied: the output has its own"]
+    ids = tuple(name for name in ids if name.lower() not in ADDED)
+    return Table(frame, features_col, feature_cols, weight, label, ids, tuple(notes))
+
+
+def _numeric_columns(
+    owner: str, frame: DataFrame, taken: set[str | None], notes: list[str]
+) -> tuple[str, ...]:
+    free = [f for f in frame.schema if f.name not in taken and f.name.lower() != "id"]
+    chosen = [field.name for field in free if isinstance(field.dataType, NumericType)]
+    left = [field.name for field in free if field.name not in chosen]
+    if not chosen:
+        types = ", ".join(f"{name} ({kind})" for name, kind in frame.dtypes) or "none"
+        raise invalid(
+            owner, "the input", "a table with numeric columns or a column features (vector, array)",
+            Fact(types), "Name them with --feature-cols or --features-col.",
+        )  # fmt: skip
+    notes.append(f"features: {', '.join(chosen)}")
+    doubtful = _doubtful(frame.select(*map(column, chosen)))
+    if doubtful:
+        told = f"{', '.join(doubtful)}: an identifier or a year is no feature"
+        notes.append(f"{told}; to leave it out, name the others with --feature-cols")
+    if left:
+        notes.append(f"not numeric, so not features: {', '.join(left)}")
+    return tuple(chosen)
+
+
+def _doubtful(frame: DataFrame) -> list[str]:
+    """Return the columns of whole numbers that look like identifiers or years by the first rows."""
+    whole = [each.name for each in frame.schema if isinstance(each.dataType, IntegralType)]
+    if not whole:
+        return []
+    rows: Any = frame.select(*map(column, whole)).limit(_LOOKED_AT).toPandas()
+    found = []
+    for i, name in enumerate(whole):
+        values = rows.iloc[:, i].dropna()
+        odd = values.is_unique or values.between(*_YEARS).all()
+        if _ID_NAME.search(name) or (odd and len(values) >= _FEW):
+            found.append(name)
+    return found
