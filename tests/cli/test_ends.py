@@ -169,7 +169,7 @@ def test_a_java_that_does_not_start(tmp_path: Path) -> None:
                 SPARK_DRIVER_MEMORY="99999999g")  # fmt: skip
     _, stderr = job.communicate(timeout=120)
     assert (job.returncode, stderr.count("\n")) == (2, 1), stderr
-    assert "Java must be able to start Spark" in stderr
+    assert "Java, --master and Spark's settings must be able to start it; got " in stderr
 
 
 JOB = """
