@@ -79,8 +79,8 @@ class LocalPlace:
         """Delete the file or the whole directory, if there is one."""
         if self.is_directory():
             shutil.rmtree(self.path)
-        else:
-            self.path.unlink(missing_ok=True)
+        elif self.exists():
+            self.path.unlink()
 
     def beside(self, name: str) -> LocalPlace:
         """Return the place of that name in the same directory."""
