@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from localkmeans_spark.cli.flags import application
+from localkmeans_spark.cli.commands import application
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
