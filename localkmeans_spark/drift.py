@@ -71,7 +71,10 @@ class Drift:
         )
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        try:
+            return self.to_html()
+        except ImportError:  # no matplotlib: the table alone
+            return f"<p>{self.reason}</p>{self.table.to_html(index=False)}"
 
     def _picture(self, ink: str, faint: str) -> Figure:
         table = self.table

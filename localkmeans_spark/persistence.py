@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyspark
@@ -33,6 +33,9 @@ from localkmeans_spark.saved_files import (
     is_there,
 )
 from localkmeans_spark.spark_private import is_connect
+
+if TYPE_CHECKING:
+    from localkmeans_spark.model import LocalKMeansModel
 
 
 class _Writer(MLWriter):
@@ -84,25 +87,9 @@ class ModelWriter(_Writer):
 
     def saveImpl(self, path: str) -> None:
         """Write to a path that does not exist yet."""
-        model = self._instance
-        arrays = {"centers": model.centers, "origin": model.frame.origin[None]}
-        if model.scales is not None:
-            arrays["scales"] = model.scales[None]
+        arrays, metadata = parts_of(self._instance)
         _write_arrays(self.sparkSession, path, arrays)
-        extra: dict[str, Any] = {
-            "numClusters": len(model.centers),
-            "numFeatures": model.numFeatures,
-            "frameDtype": model.frame.dtype,
-            "hasScales": model.scales is not None,
-        }
-        if model.hasSummary:
-            summary = model.summary
-            extra["summary"] = {
-                "featuresCol": summary.featuresCol,
-                "predictionCol": summary.predictionCol,
-                "record": summary.record.to_dict(),
-            }
-        _write_metadata(self.sparkSession, path, model, _set_values(model), extra)
+        _write_metadata(self.sparkSession, path, metadata)
 
 
 class ModelReader(MLReader):
@@ -119,18 +106,7 @@ class ModelReader(MLReader):
         is_scaled = bool(metadata.get("hasScales"))
         arrays = files.arrays("centers", "origin", *(["scales"] if is_scaled else []))
         with files.whole():
-            centers, shape = arrays["centers"], (metadata["numClusters"], metadata["numFeatures"])
-            if centers.shape != shape:
-                raise ValueError(f"centers of shape {centers.shape}, not {shape}")
-            measure = metadata["paramMap"].get("distanceMeasure", "euclidean")
-            scales = arrays["scales"][0] if is_scaled else None
-            model = self._cls(centers, arrays["origin"][0], metadata["frameDtype"], measure, scales)
-            _restore(model, metadata)
-            if "summary" in metadata:
-                saved = metadata["summary"]
-                record = FitRecord.from_dict(saved["record"])
-                model._set_summary(record, saved["featuresCol"], saved["predictionCol"])
-        return model
+            return model_of(self._cls, metadata, arrays)
 
 
 class EstimatorWriter(_Writer):
@@ -144,7 +120,7 @@ class EstimatorWriter(_Writer):
         extra = {"hasInitialCenters": centers is not None}
         if centers is not None:
             _write_arrays(self.sparkSession, path, {"initialCenters": np.array(centers)})
-        _write_metadata(self.sparkSession, path, estimator, values, extra)
+        _write_metadata(self.sparkSession, path, _metadata(estimator, values, extra))
 
 
 class EstimatorReader(MLReader):
@@ -169,6 +145,43 @@ class EstimatorReader(MLReader):
         return estimator
 
 
+def parts_of(model: LocalKMeansModel) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return what is kept of a model: arrays, and metadata that can be written as JSON."""
+    arrays = {"centers": model.centers, "origin": model.frame.origin[None]}
+    if model.scales is not None:
+        arrays["scales"] = model.scales[None]
+    extra: dict[str, Any] = {
+        "numClusters": len(model.centers),
+        "numFeatures": model.numFeatures,
+        "frameDtype": model.frame.dtype,
+        "hasScales": model.scales is not None,
+    }
+    if model.hasSummary:
+        summary = model.summary
+        extra["summary"] = {
+            "featuresCol": summary.featuresCol,
+            "predictionCol": summary.predictionCol,
+            "record": summary.record.to_dict(),
+        }
+    return arrays, _metadata(model, _set_values(model), extra)
+
+
+def model_of(cls: Any, metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """Return the model of these parts, or raise an error if they do not fit together."""
+    centers, shape = arrays["centers"], (metadata["numClusters"], metadata["numFeatures"])
+    if centers.shape != shape:
+        raise ValueError(f"centers of shape {centers.shape}, not {shape}")
+    measure = metadata["paramMap"].get("distanceMeasure", "euclidean")
+    scales = arrays["scales"][0] if metadata.get("hasScales") else None
+    model = cls(centers, arrays["origin"][0], metadata["frameDtype"], measure, scales)
+    _restore(model, metadata)
+    if "summary" in metadata:
+        saved = metadata["summary"]
+        record = FitRecord.from_dict(saved["record"])
+        model._set_summary(record, saved["featuresCol"], saved["predictionCol"])
+    return model
+
+
 def _what_is_at(session: SparkSession, path: str, owner: str) -> tuple[bool, bool]:
     """Whether something is at the path, and may be overwritten; raise if Spark cannot reach it."""
     try:
@@ -183,19 +196,13 @@ def _set_values(instance: Params) -> dict[str, Any]:
     return {param.name: value for param, value in instance._paramMap.items()}
 
 
-def _write_metadata(
-    session: SparkSession,
-    path: str,
-    instance: Params,
-    values: dict[str, Any],
-    extra: dict[str, Any],
-) -> None:
+def _metadata(instance: Params, values: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
     defaults = {param.name: value for param, value in instance._defaultParamMap.items()}
     # The first six keys are what pyspark.ml itself reads, inside pipelines for example.
-    metadata = {
+    return {
         "class": f"{PACKAGE}.{type(instance).__name__}",
         "timestamp": int(time.time() * 1000),
-        "sparkVersion": session.version,
+        "sparkVersion": pyspark.__version__,
         "uid": instance.uid,
         "paramMap": values,
         "defaultParamMap": defaults,
@@ -203,7 +210,10 @@ def _write_metadata(
         "libraryVersion": __version__,
         **extra,
     }
-    line = json.dumps(metadata)
+
+
+def _write_metadata(session: SparkSession, path: str, metadata: dict[str, Any]) -> None:
+    line = json.dumps({**metadata, "sparkVersion": session.version})
     session.createDataFrame([(line,)], "value string").coalesce(1).write.text(f"{path}/metadata")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from pyspark.ml.linalg import Vectors
@@ -62,7 +64,7 @@ def test_kernel_dense_and_sparse_agree():
     assert second.tolist() == [1, 0] and margin.tolist() == [0.5, 1.0]
 
 
-def test_drift_against_the_fit(spark, blobs, blob_rows):
+def test_drift_against_the_fit(spark, blobs, blob_rows, monkeypatch):
     model = LocalKMeans(k=3, seed=1).fit(blobs)
     same = model.drift(blobs)
     assert same.psi == pytest.approx(0.0, abs=1e-12) and "little has changed" in same.reason
@@ -76,6 +78,9 @@ def test_drift_against_the_fit(spark, blobs, blob_rows):
     now = np.maximum(np.bincount(labels[labels != 0], minlength=3) / len(some), 1e-4)
     assert found.psi == pytest.approx(((now - before) * np.log(now / before)).sum())
     assert found.picture()[:4] == b"\x89PNG" and "<svg" in found._repr_html_()
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "matplotlib.figure", None)  # no matplotlib: the table alone
+        assert "<svg" not in found._repr_html_() and "<table" in found._repr_html_()
     with pytest.raises(InvalidInputError, match="to have a summary"):
         LocalKMeansModel(CENTERS).drift(frame)
     # The same numbers for clusters that go on from a model.

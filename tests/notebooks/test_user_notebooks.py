@@ -15,7 +15,13 @@ nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-NAMES = ["01_quickstart", "04_from_mllib"]
+NAMES = ["01_quickstart", "03_choose_k_and_describe", "04_from_mllib", "05_large"]
+# For both kinds of session, whose JVMs read it when they start.
+SETTINGS = """
+spark.sql.shuffle.partitions 4
+spark.ui.enabled false
+spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+"""
 
 
 def executed(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path, remote: bool) -> Any:
@@ -23,6 +29,8 @@ def executed(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path, remote: b
     paths = [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in paths if path))
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    (folder / "spark-defaults.conf").write_text(SETTINGS)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(folder))
     if remote:
         monkeypatch.setenv("SPARK_REMOTE", "local[2]")
     else:
@@ -51,6 +59,13 @@ def test_runs(name: str, remote: bool, monkeypatch: pytest.MonkeyPatch, tmp_path
     if name == "01_quickstart":
         assert any("converged" in text for text in said)
         assert float(said[-1]) > 0
+    elif name == "03_choose_k_and_describe":
+        assert any(text.startswith("k = 3: silhouette 0.4") for text in said)
+        assert any("high proline" in text and "low flavanoids" in text for text in said)
+        assert "keep their number" in said[-1]
+    elif name == "05_large":
+        (end,) = (text for text in said if "checkpointDir" in text or "'rounds'" in text)
+        assert ("Spark Connect" in end) == remote
     else:
         assert "0" in said  # rows that the two label differently
         assert ("needs" in said[-1] or "must be a classic one" in said[-1]) == remote
