@@ -124,10 +124,9 @@ def _signature(model: LocalKMeansModel) -> Any:
 
 
 def _save(model: LocalKMeansModel, folder: Path) -> None:
-    arrays: dict[str, Any]
     arrays, metadata = parts_of(model)
     folder.mkdir()
-    np.savez(folder / _ARRAYS, **arrays)
+    np.savez(folder / _ARRAYS, **dict[str, Any](arrays))
     (folder / _METADATA).write_text(json.dumps(metadata), encoding="utf-8")
 
 
