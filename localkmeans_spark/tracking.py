@@ -46,7 +46,7 @@ def log_to_mlflow(model: LocalKMeansModel, name: str = "model", **options: Any) 
     -------
     mlflow.models.model.ModelInfo
         ``mlflow.pyfunc.load_model(info.model_uri)`` labels pandas tables and arrays without Spark;
-        its ``get_raw_model()`` is the LocalKMeansModel.
+        its ``get_raw_model()`` is the LocalKMeansModel (MLflow 3).
 
     Raises
     ------

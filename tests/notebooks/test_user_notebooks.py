@@ -20,7 +20,6 @@ NAMES = ["01_quickstart", "03_choose_k_and_describe", "04_from_mllib", "05_large
 SETTINGS = """
 spark.sql.shuffle.partitions 4
 spark.ui.enabled false
-spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 """
 
 
