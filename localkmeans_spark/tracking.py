@@ -80,7 +80,7 @@ def log_to_mlflow(model: LocalKMeansModel, name: str = "model", **options: Any) 
 def mlflow_requirements() -> dict[str, list[str]]:
     """Return what every ``log_model`` of MLflow must be told, for models to load elsewhere.
 
-    ``mlflow.spark.log_model(model, name="model", **mlflow_requirements())``: what MLflow infers
+    ``mlflow.spark.log_model(model, "model", **mlflow_requirements())``: what MLflow infers
     lacks this library. It travels along as code, so it need not be on a package index.
     """
     found = [(name, str(import_module(name).__version__)) for name in OLDEST]
