@@ -152,7 +152,7 @@ def _check_first_lines(owner: str, lines: list[str], sep: str, options: Any) -> 
         fact, fix = Fact("bytes that are not"), "Save it as UTF-8, or name another --format."
         raise invalid(owner, "--input", "UTF-8 text", fact, fix)
     for other in _SEPARATORS:
-        if other != sep and _seems_separated(lines, sep, other, options):
+        if lines and other != sep and _seems_separated(lines, sep, other, options):
             shown, given = ("tab" if sign == "\t" else repr(sign) for sign in (other, sep))
             raise invalid(
                 owner, f"the separator {given}", "the sign between the cells of every row",
