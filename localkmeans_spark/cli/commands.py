@@ -166,7 +166,11 @@ def _add(
         getattr(import_module(f"localkmeans_spark.cli.{room}"), name)(options)
 
     running = [
-        _flag("master", "Spark master (default: as spark-submit says, else local[*])."),
+        _flag(
+            "master",
+            "Spark master, or sc://HOST of a Spark Connect server (default: as spark-submit says, "
+            "else local[*]).",
+        ),
         _switch("debug", "Show stack traces and Spark's messages."),
     ]
     settings = {"max_content_width": 100}

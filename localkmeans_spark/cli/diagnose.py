@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from pyspark.ml.functions import array_to_vector
 from pyspark.ml.stat import Summarizer
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType
 
@@ -22,6 +23,7 @@ from localkmeans_spark.cli.session import command_session
 from localkmeans_spark.diagnosis import Diagnosis
 from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.model import LocalKMeansModel
+from localkmeans_spark.spark_private import is_connect
 
 OWNER = "diagnose"
 _MOST_LABELS = 1_000
@@ -61,10 +63,16 @@ def by_model(model: LocalKMeansModel, table: Table) -> Diagnosis:
         .agg(F.count(F.lit(1)).alias("n"), F.sum("sq").alias("sq"))
         .toPandas()
     )
-    counts = np.zeros((rows.rdd.getNumPartitions(), k), dtype=np.int64)
+    counts = np.zeros((_n_partitions(rows, counted["partition"]), k), dtype=np.int64)
     counts[counted["partition"].to_numpy(int), counted["cluster"].to_numpy(int)] = counted["n"]
     variance = float(counted["sq"].sum()) / max(1, int(counts.sum()) * d)
     return _checked(own.centers, counts, math.sqrt(variance), [f"cluster {i}" for i in range(k)])
+
+
+def _n_partitions(rows: DataFrame, seen: Any) -> int:
+    if is_connect(rows.sparkSession):  # which does not tell of empty ones at the end
+        return int(max(seen, default=-1)) + 1
+    return rows.rdd.getNumPartitions()
 
 
 def by_label(table: Table, handle_invalid: str = "error") -> Diagnosis:
@@ -79,6 +87,9 @@ def by_label(table: Table, handle_invalid: str = "error") -> Diagnosis:
         them out ("keep" as well: no class is theirs).
     """
     assert table.label_col is not None
+    if is_connect(table.frame.sparkSession):  # Spark's Summarizer, for one, is not there
+        rule, fix = "left out in a session of Spark Connect", "Give --model, or a classic --master."
+        raise invalid(OWNER, "--label-col", rule, table.label_col, fix)
     label = column(table.label_col)
     known = label.isNotNull()
     if isinstance(table.frame.select(label).schema[0].dataType, FloatType | DoubleType):

@@ -25,7 +25,7 @@ from localkmeans_spark.cli.messages import (
 )
 from localkmeans_spark.cli.outputs import Output, Place, check_output_table, check_written
 from localkmeans_spark.cli.predict import LABEL, labelled, sampled
-from localkmeans_spark.cli.session import CONNECT, command_session, master
+from localkmeans_spark.cli.session import CONNECT, command_session, find_master
 from localkmeans_spark.describe import feature_names
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 from localkmeans_spark.estimator import LocalKMeans
@@ -139,16 +139,16 @@ def _write(
         # which is left out as if it were absent.
         own.setHandleInvalid("skip")
     rows = labelled(own, table)
-    is_kept = table.label_col is not None and master(spark) != CONNECT
+    is_kept = table.label_col is not None and find_master(spark) != CONNECT
     if is_kept:
         rows.persist()  # ids, label, cluster and distance only: written, then counted
     if options.output_table:
-        mode = "overwrite" if options.overwrite else "errorifexists"
+        mode = "overwrite" if options.overwrite else "error"
         rows.drop(LABEL).write.mode(mode).saveAsTable(options.output_table)
     else:
         assignments = folder.child("assignments")
         rows.drop(LABEL).write.parquet(assignments.uri)
-        if not master(spark).startswith("local"):
+        if not find_master(spark).startswith("local"):
             check_written(owner, assignments, record.n_points)
     counted = _confusion(owner, rows, table.label_col, record.k)
     if is_kept:
@@ -226,7 +226,7 @@ def _report(
         "precision": f"{record.dtype} rows, float64 sums",
         "finished": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         "software": f"localkmeans_spark {__version__}, PySpark {pyspark.__version__}, "
-        f"Python {platform.python_version()}, master {master(spark)}",
+        f"Python {platform.python_version()}, master {find_master(spark)}",
     }
     return render(
         ReportData(

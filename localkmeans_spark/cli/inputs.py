@@ -19,7 +19,7 @@ from localkmeans_spark.cli.npz import LABEL, Arrays, arrays_frame, read_arrays
 from localkmeans_spark.cli.outputs import local_matches, local_path
 from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.saved_files import literal, spark_cause
-from localkmeans_spark.spark_private import Py4JError
+from localkmeans_spark.spark_private import Py4JError, is_connect
 
 ADDED = ("prediction", "distance")
 """Columns that the commands add to the id columns."""
@@ -137,6 +137,9 @@ def read_table(
         lists those present) or nothing can serve as features.
     """
     if source.arrays is not None:
+        if is_connect(spark):
+            rule = "a file of another format in a session of Spark Connect"
+            raise invalid(owner, "--input", rule, source.path, "Write its rows as Parquet first.")
         frame = arrays_frame(spark, source.arrays, getattr(options, "partitions", None))
         label = LABEL if source.arrays.y is not None else None
         return _told(owner, assign_roles(owner, frame, options, label))

@@ -18,7 +18,7 @@ from localkmeans_spark.cli.flags import Options
 from localkmeans_spark.cli.inputs import ADDED, Source, Table, find_source, read_table
 from localkmeans_spark.cli.messages import json_line, printable, say, sizes_table, tell_invalid
 from localkmeans_spark.cli.outputs import Output, check_output_table, check_written, local_path
-from localkmeans_spark.cli.session import command_session, master
+from localkmeans_spark.cli.session import command_session, find_master
 from localkmeans_spark.errors import invalid
 from localkmeans_spark.model import LocalKMeansModel
 from localkmeans_spark.saved_files import literal
@@ -53,7 +53,7 @@ def predict(options: Options) -> None:
         if output is None:
             check_output_table(options.owner, spark, options.output_table, overwrite)
             say(options.owner, what)
-            mode = "overwrite" if overwrite else "errorifexists"
+            mode = "overwrite" if overwrite else "error"
             rows.write.mode(mode).saveAsTable(options.output_table)
             sizes = _sizes(spark.table(options.output_table))
         else:
@@ -62,7 +62,7 @@ def predict(options: Options) -> None:
             # The directory is there already, empty: it showed early that it can be written.
             rows.write.mode("append").parquet(folder.uri)
             sizes = _sizes(spark.read.parquet(literal(folder.uri)))
-            if not master(spark).startswith("local"):
+            if not find_master(spark).startswith("local"):
                 check_written(options.owner, folder, sum(sizes.values()))
             output.publish("_SUCCESS", b"")
     k = len(model.centers)

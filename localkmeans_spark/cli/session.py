@@ -78,7 +78,8 @@ def open_session(
         Shown by Spark's web pages.
     master : str or None
         Spark master; None means that of ``spark-defaults.conf``, else ``local[*]``. Ignored under
-        ``spark-submit``.
+        ``spark-submit``. ``sc://HOST`` (also from SPARK_REMOTE) connects to a server of Spark
+        Connect, which needs no Java here and takes none of the settings.
     conf : mapping of str to str or None
         Spark settings that win over the ones made here, but not over ``spark-submit``'s.
     debug : bool or None
@@ -101,14 +102,25 @@ def open_session(
         return
     quiet = not (debug_wanted() if debug is None else debug)
     with ExitStack() as stack:
-        if quiet:
-            stack.enter_context(analysis_errors_unlogged())
-        spark = _start(app_name, dict(conf or {}), master, quiet)
-        if not _is_submitted() and not _is_local(str(spark.sparkContext.master)):
-            # Spark hands the file out whenever an executor joins: it stays until the end.
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="localkmeans-"))
-            spark.sparkContext.addPyFile(str(build_zip(Path(folder) / "localkmeans_spark.zip")))
+        # Spark hands the package out whenever an executor joins: it stays until the end.
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="localkmeans-"))
+        remote = master or os.environ.get("SPARK_REMOTE", "")
+        if remote.startswith("sc://") or (remote and not master):
+            if _is_local(remote):
+                ensure_java()
+            check_reachable(remote)
+            spark = SparkSession.builder.remote(remote).appName(app_name).getOrCreate()
+        else:
+            if quiet:
+                stack.enter_context(analysis_errors_unlogged())
+            spark = _start(app_name, dict(conf or {}), master, quiet)
         stack.callback(spark.stop)
+        if not _is_submitted() and not _is_local(find_master(spark)):
+            package = str(build_zip(Path(folder) / "localkmeans_spark.zip"))
+            if is_connect(spark):
+                spark.addArtifacts(package, pyfile=True)
+            else:
+                spark.sparkContext.addPyFile(package)
         yield spark
 
 
@@ -119,7 +131,7 @@ def command_session(options: Options) -> AbstractContextManager[SparkSession]:
     return open_session(f"localkmeans {options.owner}", options.master, conf, options.debug)
 
 
-def master(spark: SparkSession) -> str:
+def find_master(spark: SparkSession) -> str:
     """Return the session's master; of Spark Connect, which does not tell, a word for it."""
     return CONNECT if is_connect(spark) else str(spark.sparkContext.master)
 
@@ -185,18 +197,21 @@ def _is_local(master: str) -> bool:
 
 
 def check_reachable(master: str) -> None:
-    """Raise if ``spark://`` masters are named and none answers; Spark tries for a minute."""
-    failed = ""
-    for place in master.removeprefix("spark://").split(",") if "spark://" in master else ():
-        host, _, port = place.rpartition(":")
+    """Raise if ``spark://`` or ``sc://`` hosts are named and none answers; Spark tries for long."""
+    scheme, _, rest = master.partition("://")
+    failed, places = "", rest.split("/")[0].split(",") if scheme in ("spark", "sc") else ()
+    for place in places:
+        host, _, port = (
+            place.rpartition(":") if re.search(r":\d+$", place) else (place, "", "15002")
+        )
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
             return
         except (OSError, ValueError, OverflowError) as error:
             failed = getattr(error, "strerror", None) or str(error)
     if failed:
-        rule = "a Spark master that can be reached from here"
-        fix = f"The connection failed ({failed}). Check host and port, and that the master runs."
+        rule = "a Spark master or server that can be reached from here"
+        fix = f"The connection failed ({failed}). Check host and port, and that it runs."
         raise invalid("Spark", "--master", rule, master, fix)
 
 

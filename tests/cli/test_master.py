@@ -24,6 +24,15 @@ def test_one_of_several_masters_is_enough() -> None:
     "place", ["127.0.0.1:1", "nowhere.invalid:7077", "[::1]:1", "127.0.0.1:99999", "..:1"]
 )
 def test_a_master_that_does_not_answer(place: str) -> None:
-    told = r"--master must be a Spark master that can be reached .*; got 'spark://.*connection fail"
+    told = (
+        r"--master must be a Spark master or server that can be .*; got 'spark://.*connection fail"
+    )
     with pytest.raises(InvalidInputError, match=told):
         check_reachable(f"spark://{place}")
+
+
+def test_a_server_of_spark_connect_that_does_not_answer() -> None:
+    with pytest.raises(InvalidInputError, match=r"'sc://127.0.0.1:1/;token=.*connection failed"):
+        check_reachable("sc://127.0.0.1:1/;token=x")
+    with pytest.raises(InvalidInputError, match="'sc://nowhere.invalid'"):
+        check_reachable("sc://nowhere.invalid")

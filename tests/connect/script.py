@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark import InvalidInputError, LocalKMeans
+from localkmeans_spark.cli.main import main as run_command
 from localkmeans_spark.data import frame_jobs, rdd_jobs
 from tests.frozen.fits import FITS, result_of
 
@@ -44,6 +49,49 @@ def _answers(rows: DataFrame) -> list[str]:
     labelled = wide.transform(rows).drop("features").toPandas().sort_values("first")
     tables = [sweep.table, *vars(description).values(), nearest, model.drift(rows).table, labelled]
     return [table.to_csv() for table in tables if isinstance(table, pd.DataFrame)]
+
+
+def _commands(spark: SparkSession, rows: DataFrame, folder: str) -> dict[str, Any]:
+    """Run the command line: in this session, and from another process on this session's server."""
+    table, path = "connect_rows", f"{folder}/rows"
+    rows.write.parquet(path)
+    rows.drop("first").write.mode("overwrite").saveAsTable(table)
+    np.savez(f"{folder}/rows.npz", X=np.eye(3))
+    flags = {
+        "fit": ["--input", path, "--features-col", "features", "--k", "3", "--seed", "1"],
+        "table": ["--table", table, "--k", "3", "--output-table", f"{table}_labelled"],
+        "npz": ["--input", f"{folder}/rows.npz", "--k", "3"],
+        "describe": ["--input", path, "--model", f"{folder}/fit/model"],
+        "diagnose": ["--input", path, "--model", f"{folder}/fit/model"],
+        "label": ["--input", path, "--label-col", "first"],
+    }
+    command = {"table": "fit", "npz": "fit", "label": "diagnose"}
+    found = {}
+    for name, words in flags.items():
+        doing = command.get(name, name)
+        out = [] if doing == "diagnose" else ["--output", f"{folder}/{name}"]
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+            try:
+                run_command([doing, *words, *out])
+                status = 0
+            except SystemExit as error:
+                status = error.code
+        found[name] = [status, told.getvalue()]
+    found["labelled"] = spark.table(f"{table}_labelled").count()
+    words = [
+        "--master",
+        f"sc://{spark.client._builder.endpoint}",
+        "--output",
+        f"{folder}/far",
+        *flags["fit"],
+    ]
+    far = subprocess.run(
+        [sys.executable, "-m", "localkmeans_spark.cli.main", "fit", *words],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found["far"] = [far.returncode, far.stdout + far.stderr]
+    return found
 
 
 def main() -> None:
@@ -80,6 +128,7 @@ def main() -> None:
     found["labels"] = [
         [row.prediction for row in each.transform(rows).collect()] for each in (model, loaded)
     ]
+    found["commands"] = _commands(spark, rows, sys.argv[1])
     found["cost"] = [model.summary.trainingCost, model.evaluate(rows).inertia]
     LocalKMeans(k=4).save(f"{sys.argv[1]}/estimator")
     found["k"] = LocalKMeans.load(f"{sys.argv[1]}/estimator").getK()

@@ -62,6 +62,21 @@ def test_models_are_saved_loaded_and_used(found: dict[str, Any]) -> None:
     assert found["k"] == 4
 
 
+def test_the_command_line(found: dict[str, Any]) -> None:
+    told = found["commands"]
+    for name in ("fit", "table", "describe", "diagnose", "far"):
+        status, text = told[name]
+        assert not status, (name, text)
+    assert told["labelled"] == 1500
+    one, far = (json.loads(told[name][1].splitlines()[-1]) for name in ("fit", "far"))
+    assert one["cost"] == far["cost"]
+    assert "L = " in told["diagnose"][1] or "local steps" in told["diagnose"][1]
+    for name, flag in (("npz", "--input"), ("label", "--label-col")):
+        status, text = told[name]
+        assert status == 2
+        assert flag in text.splitlines()[-1] and "Spark Connect" in text.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("what", "words"),
     [
