@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyspark.sql import SparkSession
 
 from localkmeans_spark import LocalKMeansModel
 
@@ -24,7 +25,9 @@ def start(*words: object) -> subprocess.Popen[str]:
 
 
 @pytest.mark.timeout(600)
-def test_killed_and_run_again_it_ends_with_the_same_centers(run: Any, tmp_path: Path) -> None:
+def test_killed_and_run_again_it_ends_with_the_same_centers(
+    run: Any, spark: SparkSession, tmp_path: Path
+) -> None:
     # overlapping noise and tol 0: never converged by round 25
     np.savez(tmp_path / "x.npz", X=np.random.default_rng(0).random((6_000, 20), np.float32))
     words = [

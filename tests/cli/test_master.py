@@ -34,5 +34,5 @@ def test_a_master_that_does_not_answer(place: str) -> None:
 def test_a_server_of_spark_connect_that_does_not_answer() -> None:
     with pytest.raises(InvalidInputError, match=r"'sc://127.0.0.1:1/;token=.*connection failed"):
         check_reachable("sc://127.0.0.1:1/;token=x")
-    with pytest.raises(InvalidInputError, match="'sc://nowhere.invalid'"):
+    with pytest.raises(InvalidInputError, match=r"'sc://nowhere\.invalid'"):
         check_reachable("sc://nowhere.invalid")
