@@ -24,13 +24,13 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run(
         [sys.executable, "-m", "tests.connect.script", str(tmp_path_factory.mktemp("connect"))],
-        cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, timeout=900,
+        cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, timeout=1800,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr[-5000:]
     return json.loads(ended.stdout.splitlines()[-1])
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_same_bits_as_in_a_classic_session(found: dict[str, Any]) -> None:
     kept = json.loads(FILE.read_text())
     for name, now in found["fits"].items():
