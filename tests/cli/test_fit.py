@@ -208,7 +208,7 @@ def test_as_a_script(blobs: Path, tmp_path: Path) -> None:
     assert all(line.startswith("fit: ") for line in stderr.splitlines()), stderr
 
 
-def test_sparse_libsvm_rows_by_cosine(run: Run, tmp_path: Path) -> None:
+def test_sparse_libsvm_rows_by_cosine(run: Run, spark: SparkSession, tmp_path: Path) -> None:
     # Rows point along feature 3 or along feature 90, whatever their length.
     lines = [f"0 {3 if i % 2 else 90}:{1 + i} 100:0.01" for i in range(40)]
     (tmp_path / "t.libsvm").write_text("\n".join(lines) + "\n")
