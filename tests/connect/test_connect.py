@@ -24,8 +24,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run(
         [sys.executable, "-m", "tests.connect.script", str(tmp_path_factory.mktemp("connect"))],
-        cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, timeout=1800,
-    )  # fmt: skip
+        cwd=Path(__file__).parents[2],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
     assert ended.returncode == 0, ended.stderr[-5000:]
     return json.loads(ended.stdout.splitlines()[-1])
 
