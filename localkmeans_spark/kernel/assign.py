@@ -10,9 +10,12 @@ import numpy as np
 from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
 from localkmeans_spark.kernel.differences import decide, score_rounding, sq_distance_to
-from localkmeans_spark.kernel.nearest import highest, is_narrow
+from localkmeans_spark.kernel.nearest import highest, is_narrow, tree_of
 from localkmeans_spark.kernel.scale import scaled_rows
 from localkmeans_spark.kernel.sparse_rows import SparseRows
+
+# Far above what float64 rounds off the distances of a k-d tree.
+_TREE_ROUNDING = 1e-12
 
 
 def exact_nearest(
@@ -20,9 +23,9 @@ def exact_nearest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return each row's nearest center and squared distance, free of product rounding.
 
-    A product in x's dtype proposes; every row whose runner-up is within rounding of the winner is
-    decided by float64 differences. So a row's label depends on the row and the centers alone,
-    never on the rows around it.
+    A product in x's dtype (or a k-d tree) proposes; every row whose runner-up is within rounding of
+    the winner is decided by float64 differences. So a row's label depends on the row and the
+    centers alone, never on the rows around it.
 
     Parameters
     ----------
@@ -58,8 +61,17 @@ def _labeller(centers: np.ndarray, dtype: np.dtype) -> Callable[[np.ndarray], np
     unit = score_rounding(n_features, dtype)
     largest = float(np.sqrt(sq_norms.max()))
     compare = _compare_narrow if is_narrow(n_features, k) else _compare
+    tree = tree_of(centers)
 
-    def label(x: np.ndarray) -> np.ndarray:
+    def by_tree(x: np.ndarray) -> np.ndarray:
+        distances, nearest = tree.query(x, k=2)
+        labels = nearest[:, 0].astype(np.int32)
+        # Not >=: distances that overflowed are close, too.
+        close = np.flatnonzero(~(distances[:, 0] < (1.0 - _TREE_ROUNDING) * distances[:, 1]))
+        labels[close] = by_products(x[close])
+        return labels
+
+    def by_products(x: np.ndarray) -> np.ndarray:
         if k == 1:
             return np.zeros(len(x), dtype=np.int32)
         labels, best, second, scores = compare(x, transposed, half_sq_norms)
@@ -74,7 +86,7 @@ def _labeller(centers: np.ndarray, dtype: np.dtype) -> Callable[[np.ndarray], np
             labels[several] = few
         return labels
 
-    return label
+    return by_products if tree is None else by_tree
 
 
 class _Compared(NamedTuple):

@@ -121,12 +121,12 @@ class _Assignment:
 
     def __init__(self, blocks: Sequence[Block], centers: np.ndarray, keep_bounds: bool) -> None:
         k, n_features = centers.shape
-        self._bounds_pay = k > 2 and k * n_features >= _MIN_PRODUCT
         self._changed = 0.0 if keep_bounds else 1.0
         self.centers = centers
         self._rows = [_Rows(block) for block in blocks]
         self.sums = np.zeros(centers.shape)
         scorer = Scorer(centers)
+        self._bounds_pay = k > 2 and k * n_features >= _MIN_PRODUCT and not scorer.has_tree
         for rows in self._rows:
             rows.assign(scorer, keep_bounds and self._bounds_pay)
             add_cluster_sums(rows.block, rows.labels, self.sums)
