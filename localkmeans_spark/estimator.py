@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pyspark.ml.base import Estimator
@@ -20,12 +19,11 @@ from localkmeans_spark.fit_multiple import SharedFits, check_maps
 from localkmeans_spark.model import LocalKMeansModel, fitted_model
 from localkmeans_spark.params import parameter_docs, signature
 from localkmeans_spark.persistence import EstimatorReader, EstimatorWriter
+from localkmeans_spark.progress import followed, logged, logger
 from localkmeans_spark.sweep import Sweep, checked_ks
 
 if TYPE_CHECKING:
     from pyspark.ml._typing import ParamMap
-
-logger = logging.getLogger("localkmeans_spark")
 
 
 @with_parameters("rows both fit", set_by="rows both fit")
@@ -191,7 +189,7 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
         config = fit_config(self)
         check_dataframe(dataset, config.owner)
         self._check_new_columns(dataset)
-        with _visible_log(self.getVerbose()):
+        with _told(self.getVerbose(), self.getMaxIter()):
             result = fit(dataset, config)
         return fitted_model(self, result, dataset)
 
@@ -226,7 +224,8 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
             estimator._check_new_columns(dataset)
 
         def fit_group(members: list[int]) -> list[LocalKMeansModel]:
-            with _visible_log(any(estimators[i].getVerbose() for i in members)):
+            longest = max(configs[i].max_iter for i in members)
+            with _told(any(estimators[i].getVerbose() for i in members), longest):
                 results = fit_many(dataset, [configs[i] for i in members])
             return [
                 fitted_model(estimators[i], result, dataset)
@@ -282,7 +281,7 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
         check_dataframe(dataset, "LocalKMeans")
         self._check_new_columns(dataset)
         configs = [fit_config(estimator) for estimator in estimators]
-        with _visible_log(self.getVerbose()):
+        with _told(self.getVerbose(), self.getMaxIter()):
             results = fit_many(dataset, configs, with_measures=True)
         models = [
             fitted_model(estimator, result, dataset)
@@ -300,24 +299,15 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
         return EstimatorReader(cls)
 
 
-@contextmanager
-def _visible_log(verbose: bool) -> Iterator[None]:
-    """Let the library's progress lines through; to stderr unless the program logs elsewhere."""
+def _told(verbose: bool, max_iter: int) -> AbstractContextManager[None]:
+    """Show how the fit gets on; on stderr unless the program has set up logging."""
     if not verbose:
-        yield
-        return
-    level = logger.level
-    handler = None if logger.hasHandlers() else logging.StreamHandler(sys.stderr)
-    if handler is not None:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
-        logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-        if handler is not None:
-            logger.removeHandler(handler)
+        return nullcontext()
+    if logger.hasHandlers():
+        return logged()
+    return followed(
+        "LocalKMeans", max_iter, lambda line: sys.stderr.write(f"LocalKMeans: {line}\n")
+    )
 
 
 LocalKMeans.__doc__ = (LocalKMeans.__doc__ or "").replace("{parameters}", parameter_docs())

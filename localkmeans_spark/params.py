@@ -219,7 +219,8 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "verbose": Parameter(
         False, "True or False", as_flag, anything,
-        "Log one line for each round, to stderr unless the program has set up logging.",
+        "Show rounds, cost and time left on stderr: in a bar in terminals and notebooks, elsewhere "
+        "a line a round; or log them, if the program has set up logging.",
         "Use True to follow a long fit.",
     ),
 }  # fmt: skip

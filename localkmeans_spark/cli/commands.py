@@ -81,6 +81,7 @@ def _output(what: str, table: str = "") -> list[click.Option]:
 
 def application() -> click.Group:
     """Return the command ``localkmeans``."""
+    progress = _switch("progress", "Show rounds, cost and time left (default: yes).")
     model = _flag("model", "A saved model: DIR/model of fit.")
     group = click.Group(name="localkmeans", help="K-means on Apache Spark; see COMMAND --help.")
     group = click.version_option(__version__, message="%(version)s")(group)
@@ -91,6 +92,7 @@ def application() -> click.Group:
         *(_of_parameter(name) for name in params.PARAMETERS if name not in _OTHERS),
         *_output("model, assignments, history.csv, report.html, metrics.json",
                  "not to DIR/assignments"),
+        progress,
         _switch("report", "Write report.html; needs matplotlib and jinja2 (default: yes)."),
         _flag("config", "TOML file of flags; see below.", is_eager=True, callback=read_config),
         text="""Cluster the rows of a table into k clusters and write the model, every row's
@@ -124,7 +126,7 @@ example:
         _flag("k", "Numbers of clusters, as in 2-20 or 2,5,10 (default: 2-20).", Ks()),
         *(_of_parameter(name) for name in params.PARAMETERS
           if name not in {*_OTHERS, "k", "checkpointDir"}),
-        *_output("sweep.csv, sweep.json, sweep.svg, model (of the best k)"),
+        *_output("sweep.csv, sweep.json, sweep.svg, model (of the best k)"), progress,
         text="""Fit several k over one copy of the rows, measure each, and say which to take: a
 table, a picture, and the model of the best k, in a new directory.""",
         epilog="""\b

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import platform
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -21,7 +23,6 @@ from localkmeans_spark.cli.messages import (
     rounds_table,
     say,
     tell_invalid,
-    told_rounds,
 )
 from localkmeans_spark.cli.outputs import Output, Place, check_output_table, check_written
 from localkmeans_spark.cli.predict import LABEL, labelled, sampled
@@ -37,6 +38,7 @@ from localkmeans_spark.metrics import (
     normalized_mutual_info,
 )
 from localkmeans_spark.model import LocalKMeansModel
+from localkmeans_spark.progress import followed
 from localkmeans_spark.sweep import Sweep
 
 _SHOWN = ["k", "cost", "silhouette", "calinski_harabasz", "davies_bouldin", "agreement"]
@@ -44,9 +46,7 @@ _SHOWN = ["k", "cost", "silhouette", "calinski_harabasz", "davies_bouldin", "agr
 
 def fit(options: Options) -> None:
     """Fit, label, report, and put everything in place at once."""
-    estimator = LocalKMeans(
-        predictionCol=ADDED[0], distanceCol=ADDED[1], verbose=True, **options.params
-    )
+    estimator = LocalKMeans(predictionCol=ADDED[0], distanceCol=ADDED[1], **options.params)
     with_report, measures = options.report is not False, {}
     for name in ("matplotlib", "jinja2") if with_report else ():
         if find_spec(name) is None:
@@ -65,7 +65,7 @@ def fit(options: Options) -> None:
             model, found = swept.models[estimator.getK()], swept.table.iloc[0]
             measures = {name: float(found[name]) for name in _SHOWN[2:]}
         else:
-            with told_rounds(options.owner, estimator.getMaxIter()):
+            with _followed(options, estimator):
                 model = estimator.fit(rows)
         metrics = _write(spark, model, table, options, folder, measures)
         metrics |= {"model": f"{output.final()}/model", "output": output.final()}
@@ -77,7 +77,7 @@ def fit(options: Options) -> None:
 def sweep(options: Options) -> None:
     """Fit, measure, and put table, picture and the best model in place at once."""
     asked = {name: value for name, value in options.params.items() if name != "k"}
-    estimator = LocalKMeans(verbose=True, **asked)
+    estimator = LocalKMeans(**asked)
     source = find_source(options.owner, options)
     with Output(options) as output, command_session(options) as spark:
         _, rows = _read(spark, source, options, estimator)
@@ -117,8 +117,15 @@ def _read(
 
 
 def _swept(options: Options, estimator: LocalKMeans, rows: DataFrame, ks: Any) -> Sweep:
-    with told_rounds(options.owner, estimator.getMaxIter()):
+    with _followed(options, estimator):
         return estimator.sweep(rows, ks)
+
+
+def _followed(options: Options, estimator: LocalKMeans) -> AbstractContextManager[None]:
+    if options.progress is False:
+        return nullcontext()
+    write = partial(say, options.owner)
+    return followed(options.owner, estimator.getMaxIter(), write)
 
 
 def _write(

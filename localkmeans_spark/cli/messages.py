@@ -96,57 +96,6 @@ def tell_invalid(owner: str, n_rows: int, k: int) -> None:
         say(owner, f"cluster {k} holds {count_of(n_rows, 'row')} that no center is near to: {what}")
 
 
-def duration(seconds: float) -> str:
-    """Say a time span in words, ``"42 s"`` or ``"3 min 5 s"``."""
-    if seconds < 90:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
-
-
-@contextmanager
-def told_rounds(owner: str, max_iter: int) -> Iterator[None]:
-    """Tell the library's log on stderr, with the time left after each round.
-
-    Parameters
-    ----------
-    owner : str
-    max_iter : int
-        Most Lloyd iterations of the fit.
-    """
-    log, handler = logging.getLogger("localkmeans_spark"), _Rounds(owner, max_iter)
-    log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-
-
-class _Rounds(logging.Handler):
-    """Writes messages; those about a round carry its record as ``round_record``."""
-
-    def __init__(self, owner: str, max_iter: int) -> None:
-        super().__init__()
-        self._owner, self._max_iter = owner, max_iter
-        self._seconds: list[float] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write the message of a record."""
-        text = record.getMessage().removeprefix("LocalKMeans: ")
-        if record.levelno >= logging.WARNING:
-            text = f"{record.levelname.lower()}: {text}"
-        done = getattr(record, "round_record", None)
-        if done is not None:
-            # An upper bound: L may fall to 1, most fits converge before max_iter, and a round of
-            # one step is no slower than one of several. The last rounds count, because the first
-            # ones are slow for reasons of their own (JIT, cold caches).
-            self._seconds = [*self._seconds[-2:], done.seconds]
-            left = self._max_iter - done.iteration - (0 if done.reverted else done.local_steps)
-            time = duration(left * sum(self._seconds) / len(self._seconds))
-            text += f", at most about {time} left" if left > 0 else ", the last"
-        say(self._owner, text)
-
-
 def round_note(record: FitRecord, place: int) -> str:
     """Say in a few words what was special about a round; empty for most."""
     row = record.rounds[place]

@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from localkmeans_spark.cli.messages import duration, printable, round_note
+from localkmeans_spark.cli.messages import printable, round_note
 from localkmeans_spark.metrics import (
     Confusion,
     adjusted_rand,
@@ -18,6 +18,7 @@ from localkmeans_spark.metrics import (
     misclustering,
     normalized_mutual_info,
 )
+from localkmeans_spark.progress import duration
 from localkmeans_spark.summary import FitRecord
 from localkmeans_spark.svg import FAINT, INK, LINE, PAPER, TEN, as_svg, new_figure, readable
 

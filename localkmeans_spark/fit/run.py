@@ -340,9 +340,14 @@ class Fit:
             words.append(f"{len(dropped)} dropped")
         if len(leader.empty):
             words.append(f"{count_of(len(leader.empty), 'empty cluster')} to be reseeded")
+        inertia = f"{record.inertia:.6g}"
+        if len(leader.rounds) > 1:
+            before = leader.rounds[-2].inertia
+            inertia += f" ({record.inertia / before - 1.0:+.2%})" if before else ""
         extra = {"round_record": record}  # for programs that show more than a line
-        text = "round %d: %s, inertia %.6g"
-        logger.info(text, record.round, ", ".join(words), record.inertia, extra=extra)
+        logger.info(
+            "round %d: %s, inertia %s", record.round, ", ".join(words), inertia, extra=extra
+        )
         if self.config.on_round is not None:
             self.config.on_round(record)
 
