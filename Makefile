@@ -84,6 +84,8 @@ BENCH_DATA ?= ../shared/data
 # Rows, features, clusters, noise: the last is a mixture as blurred as word vectors.
 BENCH_SIZES ?= 400000,64,64,1 2000000,64,100,1 1000000,128,1000,1 200000,784,10,1 \
   10000000,16,20,1 400000,50,100,3
+# Features and clusters of 250,000 rows.
+BENCH_MANY ?= 2,1000 2,4000 2,10000 16,1000 16,4000 16,10000 128,1000 128,4000
 # Rows, features, clusters, partitions (0: as Spark reads the files), local steps.
 BENCH_MEMORY ?= 25000,8,8,8,5 200000,32,32,8,5 800000,32,32,8,5 800000,32,32,2,5 \
   800000,64,32,2,5 100000,256,512,8,5 100000,256,2048,8,5 800000,16,20,0,5 3200000,16,20,0,5 \
@@ -107,6 +109,9 @@ bench: $(READY)  ## every figure of docs/BENCHMARKS.md; takes hours
 	$(BENCH).cached --json $(BENCH_RESULTS)/cached.json
 	$(BENCH).transform --json $(BENCH_RESULTS)/transform.json
 	$(BENCH).seeding --data $(BENCH_DATA) --json $(BENCH_RESULTS)/seeding.json
+	for size in $(BENCH_MANY); do \
+	  set -- $$(echo $$size | tr , ' '); \
+	  $(BENCH).many --d $$1 --k $$2 --json $(BENCH_RESULTS)/many.json || exit 1; done
 	$(BENCH).growth --json $(BENCH_RESULTS)/growth.json
 	for point in $(BENCH_MEMORY); do \
 	  $(BENCH).growth --memory --base $$(echo $$point | tr , ' ') \

@@ -17,7 +17,7 @@ PEERS = {"mllib": "MLlib", "sklearn": "scikit-learn", "faiss": "faiss"}
 GROWS = {"n": "rows", "d": "features", "k": "clusters", "m": "partitions", "local_steps": "L"}
 PHASES = {"ingest": "read", "seed": "seed", "iterate": "iterate", "final": "end", "total": "all"}
 # Rows alike in these were measured again: the last commit's are shown.
-_SAME = {"growth": ("kind", *Point._fields), "seeding": ("data",)}
+_SAME = {"growth": ("kind", *Point._fields), "seeding": ("data",), "many": ("n", "d", "k")}
 
 
 def load(folder: Path) -> dict[str, list[Row]]:
