@@ -39,7 +39,7 @@ def followed(title: str, most_iterations: int, write: Callable[[str], Any]) -> I
         Writes a line on stderr: every message, or (stderr is a terminal, or the program a
         notebook's) warnings only, above a bar for the others.
     """
-    watched = sys.stderr.isatty() or "ipykernel" in sys.modules
+    watched = sys.stderr.isatty() or _in_notebook()
     with _bar(title, most_iterations) if watched and find_spec("tqdm") else nullcontext() as bar:
         handler = _Follower(most_iterations, write, bar)
         logger.addHandler(handler)
@@ -48,6 +48,13 @@ def followed(title: str, most_iterations: int, write: Callable[[str], Any]) -> I
                 yield
         finally:
             logger.removeHandler(handler)
+
+
+def _in_notebook() -> bool:
+    # PySpark imports IPython and its kernel in programs of any kind: a shell is what tells.
+    ipython = sys.modules.get("IPython")
+    shell = ipython and ipython.get_ipython()
+    return bool(shell and "IPKernelApp" in shell.config)
 
 
 def _bar(title: str, total: int) -> Any:

@@ -20,12 +20,14 @@ def tell(number, iteration, steps, seconds, reverted=False):
 
 
 def in_a_file(monkeypatch):
-    """Stands for stderr in a file, without a notebook."""
+    """Stands for stderr in a file."""
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
 
 
 def test_a_line_a_round_with_the_time_left(monkeypatch):
+    import ipykernel  # as PySpark imports it, without a notebook around
+
+    assert ipykernel.__name__ in sys.modules
     in_a_file(monkeypatch)
     lines = []
     with followed("fit", 20, lines.append):
