@@ -343,7 +343,7 @@ class Fit:
         inertia = f"{record.inertia:.6g}"
         if len(leader.rounds) > 1:
             before = leader.rounds[-2].inertia
-            inertia += f" ({record.inertia / before - 1.0:+.2%})" if before else ""
+            inertia += f" ({100.0 * (record.inertia / before - 1.0):+.2g} %)" if before else ""
         extra = {"round_record": record}  # for programs that show more than a line
         logger.info(
             "round %d: %s, inertia %s", record.round, ", ".join(words), inertia, extra=extra
