@@ -90,13 +90,15 @@ def _commands(spark: SparkSession, rows: DataFrame, folder: str) -> dict[str, An
         [sys.executable, "-m", "localkmeans_spark.cli.main", "fit", *words],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    found["far"] = [far.returncode, far.stdout + far.stderr]
+    found["far"] = [far.returncode, far.stderr + far.stdout]
     return found
 
 
 def main() -> None:
     """Run everything."""
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    builder = SparkSession.builder.remote("local[2]")
+    # Where tables go: tables of a run that was killed would stand in the way.
+    spark = builder.config("spark.sql.warehouse.dir", f"{sys.argv[1]}/warehouse").getOrCreate()
     names = [name for name in FITS if name not in NOT_HERE] if "all" in sys.argv else MOST
     found: dict[str, Any] = {"fits": {name: result_of(spark, name) for name in names}}
     limit, direct = frame_jobs._ENCLOSED_BYTES, rdd_jobs.DIRECT_BYTES
