@@ -18,6 +18,7 @@ from localkmeans_spark.fit.lloyd_run import LloydRun, Order, Traffic
 from localkmeans_spark.fit.requests import Asking, Assignment, Request
 from localkmeans_spark.fit.seeding import Seeding, draw_by_distance, seed_centers
 from localkmeans_spark.fit.step_choice import RoundTimes
+from localkmeans_spark.kernel.spherical import unit_centers
 from localkmeans_spark.records import RestartRecord
 
 logger = logging.getLogger("localkmeans_spark")
@@ -215,10 +216,13 @@ def _given_centers(config: FitConfig, data: DataSummary) -> np.ndarray:
             Fact(f"shape {centers.shape}{odd}"),
             "Give one row for each cluster, with one number for each feature.",
         )  # fmt: skip
+    if config.data.distance_measure == "cosine":
+        # Rows have length 1: of shorter centers the mean would leave few digits, or none.
+        return unit_centers(centers) - data.frame.mean
     # Beyond, products of rows and centers are not numbers; no row is ever near such a center.
     dtype = config.data.dtype
     limit, size = VALUE_RANGE[dtype][1], float(np.abs(centers).max())
-    if size > limit and config.data.distance_measure != "cosine":
+    if size > limit:
         raise invalid(
             config.owner, "parameter 'initialCenters'",
             f"of numbers up to {limit:g} in size for dtype='{dtype}'",

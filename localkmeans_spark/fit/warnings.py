@@ -104,7 +104,8 @@ class FitWarnings:
         eps = float(np.finfo(np.float64).eps)
         # A sum is off by half a spacing of the last grid for each partition, a center by the
         # rounding of its way to the partitions and back.
-        of_sums = 0.5 * len(data.statistics) * data.frame.sum_grids[-1] / weights[:, None]
+        spacing = np.where(data.far > 0.0, data.frame.sum_grids[-1], 0.0)  # sums of zeros are exact
+        of_sums = 0.5 * len(data.statistics) * spacing / weights[:, None]
         mean = data.frame.mean
         off = of_sums + eps * (np.abs(self._centers[used] - mean) + np.abs(mean))
         # Rows that are their own center lost nothing.

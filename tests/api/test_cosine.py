@@ -192,3 +192,14 @@ def test_clustering_evaluator_takes_the_output(rays):
     model = LocalKMeans(k=2, distanceMeasure="cosine", seed=1).fit(rays)
     evaluator = ClusteringEvaluator(distanceMeasure="cosine")
     assert evaluator.evaluate(model.transform(rays)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [1e-99, 1e-12, 1e99])
+def test_of_initial_centers_the_direction_alone_counts(rays, size, dtype):
+    start = np.array([[1.0, 0.1], [0.1, -1.0]])
+    kmeans = LocalKMeans(k=2, distanceMeasure="cosine", dtype=dtype, maxIter=2)
+    usual = kmeans.copy().setInitialCenters(start).fit(rays)
+    other = kmeans.copy().setInitialCenters(size * start).fit(rays)
+    np.testing.assert_allclose(other.clusterCenters(), usual.clusterCenters(), rtol=1e-12)
+    assert other.summary.trainingCost == pytest.approx(usual.summary.trainingCost, rel=1e-9)

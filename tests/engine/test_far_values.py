@@ -80,6 +80,14 @@ def test_weights_and_several_far_rows(dtype, size, n_far):
     assert len(told) == 1
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_columns_of_zeros_are_no_far_values(dtype):
+    x = np.zeros((40, 5))
+    x[:, 1] = np.random.default_rng(3).normal(size=40)
+    for k in (1, 3, 20):
+        assert run(x, k, dtype)[2] == []
+
+
 def test_sums_that_lost_their_digits_are_told(monkeypatch):
     monkeypatch.setattr(summary, "_MOST_PARTS_OF_FAR", 1)
     x = X.copy()

@@ -105,6 +105,10 @@ class Rows:
         differ = np.abs(counts - summary.clusterSizes).sum()
         assert differ <= 2 * ties, f"clusterSizes {summary.clusterSizes}, by transform {counts}"
         assert sum(summary.clusterSizes) == len(x)
+        apart = np.linalg.norm(x - np.median(x, axis=0), axis=1)
+        if apart.max() < 1e4 * np.median(apart) and self.w.max() < 1e6 * self.w.min():
+            far = [text for text in summary.record.warnings if "values up to" in text]
+            assert not far, f"told of far values for no reason: {far}"
 
     def _check_count(self, k: int, cost: float, options: dict[str, Any]) -> None:
         if "from_rows" in options:
