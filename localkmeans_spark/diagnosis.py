@@ -93,10 +93,10 @@ class Diagnosis:
         advice = self._advice()
         if self.separation == "overlapping":
             advice += " That is for the partitions' sake; the clusters come first, see above."
-        return "\n".join([self._spread(), self._separation(), advice, self._theory()])
+        return "\n".join([self._spread(), self._separation(), advice])
 
     def _spread(self) -> str:
-        c, (name, machine, share) = self.clusters, self.scarcest
+        c, (name, place, share) = self.clusters, self.scarcest
         empty = ""
         if self.n_empty:
             have = "has" if self.n_empty == 1 else "have"
@@ -106,8 +106,7 @@ class Diagnosis:
         words = next(words for least, words in _WORDS if share >= least)
         return (
             f"Partitions: {c.m} partitions hold {c.k} clusters {words}. {empty}The scarcest is "
-            f"{name} on partition {machine}: {share:.0%} of an even share (beta*m = {share:.3g}; "
-            "1 is best)."
+            f"{name} on partition {place}: {share:.0%} of an even share."
         )
 
     def _separation(self) -> str:
@@ -122,9 +121,9 @@ class Diagnosis:
             "other, whatever L is. Use fewer clusters, or other or better scaled features.",
         }[self.separation]
         return (
-            f"Clusters: {verdict} The two nearest centers are {c.gamma / self.sigma:.1f} noise "
-            f"deviations apart (r_K = {c.r_k:.2f}); if they were round, about {self.overlap:.1%} "
-            "of their rows would be nearer to the other one."
+            f"Clusters: {verdict} The two nearest centers are {c.gamma / self.sigma:.1f} standard "
+            "deviations of the rows around them apart: of two round clusters, about "
+            f"{self.overlap:.1%} of the rows would be nearer to the other one's center."
         )
 
     def _advice(self) -> str:
@@ -156,25 +155,6 @@ class Diagnosis:
         return (
             "For more, shuffle the rows into fewer partitions, "
             f"df.repartition({enough}) or fewer: the clusters lie unevenly, and {few}."
-        )
-
-    def _theory(self) -> str:
-        failing = [check.name for check in check_many(self.clusters) if not check.holds]
-        n_rows = self.clusters.m * self.clusters.n
-        needed = (
-            f"{count_of(steps_needed(n_rows, self.local_steps), 'step')}, "
-            f"{count_of(exchanges_needed(n_rows, self.local_steps), 'exchange')}"
-        )
-        if failing:
-            return (
-                "Theory: Theorem 2 promises nothing here. Its assumptions, with constants of 1, do "
-                f"not hold: {'; '.join(failing)}. If they held, {needed} at this L would reach the "
-                "final order of the error from good initial centers."
-            )
-        return (
-            "Theory: Theorem 2's assumptions on clusters and partitions hold, with constants of 1: "
-            f"from initial centers good enough for it (not checked), {needed} at this L reach the "
-            "final order of the error."
         )
 
 

@@ -98,13 +98,13 @@ def test_small_sorted_partitions_are_to_be_shuffled():
     assert "very unevenly" in found.text()
 
 
-def test_the_theorem_promises_only_under_its_assumptions():
-    names = ["a", "b", "c"]
-    good = diagnose(CENTERS, np.full((4, 3), 1000), 0.01, names).text()
-    assert "assumptions on clusters and partitions hold" in good
-    assert "good enough for it (not checked), 30 steps, 6 exchanges at this L reach" in good
-    bad = diagnose(CENTERS, np.full((4, 3), 1000), 10.0, names).text()
-    assert "promises nothing here" in bad and "If they held, 30 steps" in bad
+def test_the_theorems_assumptions_are_among_the_figures():
+    counts, names = np.full((4, 3), 1000), ["a", "b", "c"]
+    good = diagnose(CENTERS, counts, 0.01, names).to_dict()
+    assert len(good["assumptions"]) == 5 and all(good["assumptions"].values())
+    assert (good["steps_needed"], good["exchanges_needed"]) == (30, 6)
+    bad = diagnose(CENTERS, counts, 10.0, names).to_dict()["assumptions"]
+    assert not bad["r_K >= sqrt(K/alpha) max(sqrt(d/n), 1)"] and bad["n >= log m"]
 
 
 @pytest.mark.parametrize(
