@@ -18,6 +18,8 @@ _LOST_SHARE, _COPIES = 10.0, 1e-3
 # Or when sums and centers are so rough that they may cost this share of the inertia, or of the
 # other share of what most rows are apart, squared.
 _LOST_COST, _TINY = 1e-3, 1e-9
+# Values so many times farther from the middle than half of the rows are to blame for that.
+_FAR = 1e3
 # Or when clusters of more than this share of the weight lie closer together than products tell;
 # looked at up to so many clusters.
 _ROUGH_SHARE, _MOST_CLUSTERS = 0.01, 3000
@@ -100,35 +102,52 @@ class FitWarnings:
     def _far_values(self) -> Iterator[str]:
         """A few values are so far away that little else counts, or that sums lost other rows."""
         data, used = self._data, self._weights > 0
-        weights, mean_sq = self._weights[used], self._mean_sq[used]
+        weights, mean = self._weights[used], data.frame.mean
         eps = float(np.finfo(np.float64).eps)
         # A sum is off by half a spacing of the last grid for each partition, a center by the
         # rounding of its way to the partitions and back.
         spacing = np.where(data.far > 0.0, data.frame.sum_grids[-1], 0.0)  # sums of zeros are exact
         of_sums = 0.5 * len(data.statistics) * spacing / weights[:, None]
-        mean = data.frame.mean
-        off = of_sums + eps * (np.abs(self._centers[used] - mean) + np.abs(mean))
+        of_means = eps * (np.abs(self._centers[used] - mean) + np.abs(mean))
         # Rows that are their own center lost nothing.
-        off[mean_sq < 1e-6 * np.einsum("kd,kd->k", off, off)] = 0.0
-        lost = float(weights @ np.einsum("kd,kd->k", off, off))
-        least = max(float(weights @ mean_sq), data.sum_weights * _TINY * data.scale**2)
+        sq_off = np.einsum("kd,kd->k", of_sums + of_means, of_sums + of_means)
+        is_off = self._mean_sq[used] >= 1e-6 * sq_off
+        lost = float(weights[is_off] @ sq_off[is_off])
+        least = float(weights @ self._mean_sq[used])
+        least = max(least, data.sum_weights * _TINY * data.scale**2)
         is_lost = data.scale > 0.0 and lost > _LOST_COST * least
         if not (is_lost or data.frame.has_far_rows):
             return
-        place, names = int(data.far.argmax()), self._config.data.features_cols
-        column = (
-            f"column '{names[place]}'"
-            if names
-            else (f"column '{self._config.data.features_col}', feature {place} (counted from 0),")
-        )
-        what = "they take clusters of their own"
-        if is_lost:
-            what = "centers and cost lost digits beside them"
-        yield (
-            f"{self._config.owner}: {column} has values up to {data.far[place]:.2g} from the "
-            f"middle, and half of the rows lie within {data.scale:.2g} of it: {what}. Drop or clip "
-            "such values."
-        )
+        near = f"half of the rows lie within {data.scale:.2g} of it"
+        place = int(data.far.argmax())
+        if data.frame.has_far_rows or data.far[place] > _FAR * data.scale:
+            what = "they take clusters of their own"
+            if is_lost:
+                what = "centers and cost lost digits beside them"
+            yield (
+                f"{self._config.owner}: {self._column(place)} has values up to "
+                f"{data.far[place]:.2g} from the middle, and {near}: {what}. Drop or clip such "
+                "values."
+            )
+        elif of_means.max() > of_sums.max():
+            place = int(np.abs(mean).argmax())
+            yield (
+                f"{self._config.owner}: the middle of {self._column(place)} is {mean[place]:.2g}, "
+                f"and {near}: float64 has too few digits for centers and cost. Subtract the middle "
+                "first."
+            )
+        else:
+            yield (
+                f"{self._config.owner}: the clusters' weights differ from {weights.min():.2g} to "
+                f"{weights.max():.2g}: centers and cost of light ones lost digits. Leave rows of "
+                "such small weights out."
+            )
+
+    def _column(self, place: int) -> str:
+        names = self._config.data.features_cols
+        if names:
+            return f"column '{names[place]}'"
+        return f"column '{self._config.data.features_col}', feature {place} (counted from 0),"
 
     def _mixed_up(self) -> Iterator[str]:
         """Centers are nearer to one another than the rounding of a row's product with them."""
