@@ -106,6 +106,7 @@ _MISSING = re.compile(
     r"ModuleNotFoundError: No module named "
     r"'(localkmeans_spark|numpy|scipy|pyarrow|pandas|threadpoolctl)"
 )
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 
 
 @contextmanager
@@ -115,7 +116,8 @@ def told_plainly(owner: str) -> Iterator[None]:
     Raises
     ------
     InvalidInputError
-        For the library's own errors, and for workers that lack the library or what it needs.
+        For the library's own errors, for workers that lack the library or what it needs, and for
+        full disks.
     """
     try:
         yield
@@ -131,5 +133,10 @@ def told_plainly(owner: str) -> Iterator[None]:
                 Fact("workers without it"),
                 "Install it for their Python (PYSPARK_PYTHON), or pass localkmeans_spark.zip "
                 "('make zip' builds it) with --py-files or sparkContext.addPyFile.",
+            ) from None  # fmt: skip
+        if full := _FULL.search(str(error)):
+            raise invalid(
+                owner, "the disks Spark keeps data on", "large enough for it", Fact(full[0]),
+                "Free space there, or name other directories (spark.local.dir).",
             ) from None  # fmt: skip
         raise

@@ -1,5 +1,7 @@
 """Bad rows, bad weights, odd columns: clear errors with counts, or the documented rule."""
 
+import errno
+
 import numpy as np
 import pytest
 from pyspark.ml.linalg import Vectors
@@ -273,3 +275,16 @@ def test_a_size_about_an_origin_is_told_as_such(spark):
     far = [[1e218], [1.001e218], [1.002e218]]
     words = ("distances from the middle of a column up to", "Rescale")
     fails(frame_of(spark, [far]), *words, dtype="float64")
+
+
+@pytest.mark.parametrize("num_partitions", [None, 3])
+def test_a_full_disk_is_one_line(spark, num_partitions):
+    def on_a_full_disk(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    rows = spark.sparkContext.parallelize(range(4), 2).map(on_a_full_disk)
+    frame = spark.createDataFrame(rows, "features array<double>")
+    with pytest.raises(InvalidInputError) as caught:
+        fit(frame, FitConfig(k=2, data=DataConfig(num_partitions=num_partitions)))
+    assert "got No space left on device. Free space there" in str(caught.value)
+    assert "\n" not in str(caught.value)
