@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
@@ -13,16 +14,23 @@ logger = logging.getLogger("localkmeans_spark")
 
 _BAR = "{desc}: {n_fmt}/{total_fmt} |{bar:10}| {elapsed}<{remaining}{postfix}"
 
+# The log's level before each of the blocks that have set it: fits in threads end in any order, and
+# the last to end finds the level that the first found.
+_levels: list[int] = []
+_lock = threading.Lock()
+
 
 @contextmanager
 def logged() -> Iterator[None]:
     """Let the library's log through while the block runs; to stderr unless it goes elsewhere."""
-    level = logger.level
-    logger.setLevel(logging.INFO)
+    with _lock:
+        _levels.append(logger.level)
+        logger.setLevel(logging.INFO)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        with _lock:
+            logger.setLevel(_levels.pop())
 
 
 @contextmanager

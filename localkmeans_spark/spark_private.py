@@ -6,6 +6,8 @@ whose driver has a JVM of its own; those of Spark Connect have none.
 
 from __future__ import annotations
 
+import logging
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -52,16 +54,20 @@ def analysis_errors_unlogged() -> Iterator[None]:
     except ImportError:  # PySpark 3.5 writes nothing
         yield
         return
+    thread = threading.get_ident()
+
+    def is_of_another_thread(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
     names = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
     loggers = [PySparkLogger.getLogger(name) for name in names]
-    before = [logger.disabled for logger in loggers]
     for logger in loggers:
-        logger.disabled = True
+        logger.addFilter(is_of_another_thread)
     try:
         yield
     finally:
-        for logger, was in zip(loggers, before, strict=True):
-            logger.disabled = was
+        for logger in loggers:
+            logger.removeFilter(is_of_another_thread)
 
 
 def memory_limits(session: SparkSession) -> dict[str, int]:

@@ -96,6 +96,7 @@ def find_source(owner: str, options: Any) -> Source:
         When a local input is missing, or an ``.npz`` file is not what it should be.
     """
     if options.table:
+        _check_flags(owner, options, "table")
         return Source(options.table, "table")
     path = options.input or ""
     local = local_path(path)
@@ -103,6 +104,7 @@ def find_source(owner: str, options: Any) -> Source:
         rule, fix = "an existing file or directory", "Check the path; [ ] { } * ? are a pattern."
         raise invalid(owner, "--input", rule, path, fix)
     form = options.format or format_of([path])
+    _check_flags(owner, options, form)
     if form != "npz":
         return Source(literal(path) if local and os.path.lexists(local) else path, form)
     local = local or Path(path)
@@ -144,6 +146,7 @@ def read_table(
         label = LABEL if source.arrays.y is not None else None
         return _told(owner, assign_roles(owner, frame, options, label))
     form = source.format or format_of(spark.read.text(source.path).inputFiles())
+    _check_flags(owner, options, form)
     if form is None:
         rule = f"a file with one of the extensions {', '.join(EXTENSIONS)}"
         raise invalid(owner, "--input", rule, source.path, "Or give --format.")
@@ -156,6 +159,18 @@ def read_table(
     if form == "json":
         _check_json(owner, frame, options)
     return _told(owner, assign_roles(owner, frame, options))
+
+
+def _check_flags(owner: str, options: Any, form: str | None) -> None:
+    """Refuse flags that an input of this format would not heed."""
+    useless = {"format": "A table has its own."} if form == "table" else {}
+    if form not in (None, "csv"):
+        for_csv = ("header", "sep", "decimal", "null_value")
+        useless |= dict.fromkeys(for_csv, "It tells how to read CSV files.")
+    for flag, fix in useless.items():
+        if (value := getattr(options, flag)) is not None:
+            rule = "left out with " + ("--table" if form == "table" else f"a {form} input")
+            raise invalid(owner, f"--{flag.replace('_', '-')}", rule, value, fix)
 
 
 def _told(owner: str, table: Table) -> Table:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from localkmeans_spark.progress import followed, logger
+from localkmeans_spark.progress import followed, logged, logger
 from localkmeans_spark.records import RoundRecord
 
 
@@ -69,3 +69,14 @@ def test_the_log_is_left_as_it_was():
     with pytest.raises(ValueError, match="in the fit"):
         broken()
     assert (logger.level, logger.handlers) == before
+
+
+def test_fits_that_end_in_another_order_than_they_began_in():
+    before = logger.level
+    first, second = logged(), logged()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert logger.level == logging.INFO, "the second fit still tells"
+    second.__exit__(None, None, None)
+    assert logger.level == before

@@ -42,6 +42,27 @@ def test_format_by_name(names: list[str], form: str | None) -> None:
     assert format_of(names) == form
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"input": "a.parquet", "sep": ";"}, "--sep must be left out with a parquet input; got ';"),
+        ({"input": "a.json", "header": False}, "--header must be left out with a json input"),
+        ({"input": "a.npz", "decimal": ","}, "--decimal must be left out with a npz input"),
+        ({"input": "a.csv", "format": "libsvm", "null_value": "NA"}, "--null-value must be left"),
+        ({"table": "db.t", "sep": ";"}, "--sep must be left out with --table; got ';'"),
+        ({"table": "db.t", "format": "csv"}, "--format must be left out with --table; got 'csv'"),
+    ],
+)
+def test_flags_that_the_input_would_not_heed(
+    tmp_path: Path, given: dict[str, Any], told: str
+) -> None:
+    if "input" in given:
+        (tmp_path / given["input"]).touch()
+        given = {**given, "input": str(tmp_path / given["input"])}
+    with pytest.raises(InvalidInputError, match=told):
+        find_source("fit", asked(**given))
+
+
 def test_formats_that_only_spark_can_tell(spark: SparkSession, tmp_path: Path) -> None:
     inner = tmp_path / "table" / "day=1"
     inner.mkdir(parents=True)
