@@ -15,15 +15,16 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
 
+from localkmeans_spark.accessors import NEW_COLUMNS
 from localkmeans_spark.data.column_names import ColumnNames, quoted
 from localkmeans_spark.data.columns import check_batch, check_dataframe
-from localkmeans_spark.errors import invalid
+from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.svg import readable
 
 if TYPE_CHECKING:
     from localkmeans_spark.model import LocalKMeansModel
 
-CLUSTER, DISTANCE = "localkmeans_cluster", "localkmeans_distance"
+CLUSTER, DISTANCE, _RANK = "localkmeans_cluster", "localkmeans_distance", "localkmeans_rank"
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 # Of wider rows those features are described that differ most between the centers.
 _MOST_FEATURES = 100
@@ -49,7 +50,8 @@ class Description:
         the mean of the other clusters' rows. What sets a cluster apart most comes first.
     rows : pandas.DataFrame
         The table's rows nearest each center (``kind`` "nearest": what is typical) and farthest
-        from it ("farthest": what fits least), with ``rank`` and ``distance``.
+        from it ("farthest": what fits least), with ``rank`` and ``distance``. Columns of the
+        table with one of these names are shown with an underscore at its end.
     profile : pandas.DataFrame
         For every column asked for, each cluster's most frequent values: ``share`` in the
         cluster, and ``lift``, that share over the share in all rows.
@@ -132,10 +134,16 @@ def nearest_of(model: LocalKMeansModel, dataset: DataFrame, n: int) -> DataFrame
     owner = "LocalKMeansModel"
     if not _is_whole(n, 1):
         raise invalid(owner, "argument 'n'", "an integer >= 1", n, "Use 5, for example.")
+    check_dataframe(dataset, owner)
     own = model.copy()
     if own.getDistanceCol() is None:
         own.set(own.getParam("distanceCol"), "distance")
-    ColumnNames(dataset, owner).check_new({"predictionCol": None, "rank": "rank"})
+    added = (own.getOrDefault(name) for name in NEW_COLUMNS if own.isDefined(name))
+    if "rank" in {str(name).lower() for name in (*dataset.columns, *added)}:
+        raise invalid(
+            owner, "column 'rank'", "free for what nearest() adds", Fact("another use of the name"),
+            "Rename the table's column, or set another predictionCol or distanceCol.",
+        )  # fmt: skip
     label, distance = (quoted(own.getPredictionCol()), quoted(own.getDistanceCol()))
     scored = own.transform(dataset).where(F.col(label) < len(model.centers))
     order = Window.partitionBy(label).orderBy(distance)
@@ -147,11 +155,14 @@ def _extreme(scored: DataFrame, shown: list[str], n: int, kind: str) -> pd.DataF
     distance = F.col(DISTANCE)
     order = Window.partitionBy(CLUSTER).orderBy(distance if kind == "nearest" else distance.desc())
     # Spark keeps the n best of each partition and cluster before anything is sent.
-    found = scored.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= n)
-    found = found.orderBy(CLUSTER, "rank")
-    own = [F.col(CLUSTER).alias("cluster"), F.lit(kind).alias("kind"), F.col("rank")]
-    own.append(F.col(DISTANCE).alias("distance"))
-    return found.select(*own, *(F.col(quoted(name)) for name in shown)).toPandas()
+    found = scored.withColumn(_RANK, F.row_number().over(order)).where(F.col(_RANK) <= n)
+    found = found.orderBy(CLUSTER, _RANK)
+    own = {"cluster": CLUSTER, "kind": None, "rank": _RANK, "distance": DISTANCE}
+    columns = [(F.col(of) if of else F.lit(kind)).alias(name) for name, of in own.items()]
+    # A column of the table that is called as one of these gets a name of its own.
+    named = [(name, f"{name}_" if name in own else name) for name in shown]
+    columns += [F.col(quoted(name)).alias(other) for name, other in named]
+    return found.select(*columns).toPandas()
 
 
 def feature_names(dataset: DataFrame, features_col: str, features_cols: Sequence[str]) -> list[str]:

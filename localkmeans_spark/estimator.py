@@ -19,7 +19,7 @@ from localkmeans_spark.fit_multiple import SharedFits, check_maps
 from localkmeans_spark.model import LocalKMeansModel, fitted_model
 from localkmeans_spark.params import parameter_docs, signature
 from localkmeans_spark.persistence import EstimatorReader, EstimatorWriter
-from localkmeans_spark.progress import followed, logged, logger
+from localkmeans_spark.progress import followed, is_listened_to, logged
 from localkmeans_spark.sweep import Sweep, checked_ks
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ class LocalKMeans(
     pipelines, cross-validation and parameter maps. Each partition does ``localSteps`` Lloyd steps
     on its own rows, then all partitions exchange cluster sums. That needs about ``maxIter`` /
     ``localSteps`` passes of communication instead of ``maxIter``. Rows that partitions share
-    unevenly do no harm: a round that makes the cost worse is taken back (``safeguard``), and the
-    fit ends with plain Lloyd steps, so the result is a fixed point as MLlib's is.
+    unevenly do no harm: a round that makes the cost worse is taken back (``safeguard``), and once
+    rounds gain little the fit goes on with plain Lloyd steps, so that with enough iterations the
+    result is a fixed point as MLlib's is.
 
     Parameters
     ----------
@@ -303,7 +304,7 @@ def _told(verbose: bool, max_iter: int) -> AbstractContextManager[None]:
     """Show how the fit gets on; on stderr unless the program has set up logging."""
     if not verbose:
         return nullcontext()
-    if logger.hasHandlers():
+    if is_listened_to():
         return logged()
     return followed(
         "LocalKMeans", max_iter, lambda line: sys.stderr.write(f"LocalKMeans: {line}\n")

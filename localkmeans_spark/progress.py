@@ -33,9 +33,19 @@ def logged() -> Iterator[None]:
             logger.setLevel(_levels.pop())
 
 
+def is_listened_to() -> bool:
+    """Whether the program has set up logging; what fits in other threads show does not count."""
+    at: logging.Logger | None = logger
+    while at is not None:
+        if any(not isinstance(handler, _Follower) for handler in at.handlers):
+            return True
+        at = at.parent if at.propagate else None
+    return False
+
+
 @contextmanager
 def followed(title: str, most_iterations: int, write: Callable[[str], Any]) -> Iterator[None]:
-    """Show the library's log on stderr while the block runs.
+    """Show this thread's part of the library's log on stderr while the block runs.
 
     Parameters
     ----------
@@ -88,6 +98,8 @@ class _Follower(logging.Handler):
         super().__init__()
         self._most, self._write, self._bar = most_iterations, write, bar
         self._seconds: list[float] = []
+        thread = threading.get_ident()
+        self.addFilter(lambda record: record.thread == thread)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a message."""

@@ -43,7 +43,7 @@ class RoundRecord:
         Share of the within-cluster scatter that comes from the partitions' centers differing, less
         the share that chance alone would give; near 0 for partitions with alike rows.
     note : str
-        Why the round was taken back, or why single steps follow; empty otherwise.
+        Why the round was taken back; empty otherwise.
     reseeded : int
         Empty clusters that were given a row as their new center after the round.
     """

@@ -10,7 +10,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -282,9 +282,14 @@ class HadoopPath:
             finally:
                 stream.close()
 
-        self._try(store)
-        self.remove()
-        aside.rename(self)
+        try:
+            self._try(store)
+            self.remove()
+            aside.rename(self)
+        except BaseException:
+            with suppress(OSError):
+                aside.remove()
+            raise
 
     def rename(self, target: HadoopPath) -> None:
         """Move it to a path where nothing exists."""

@@ -182,15 +182,15 @@ class Output:
         aside.child(MARKER).write(json.dumps(known, indent=1).encode())
         self._check(target)
         earlier = target.beside(f".localkmeans-{secrets.token_hex(4)}") if target.exists() else None
-        if earlier:
-            target.rename(earlier)
         try:
+            if earlier:
+                target.rename(earlier)
             aside.rename(target)
             target.child(last).write(data)
         except BaseException:
             if not aside.exists():
                 target.remove()
-            if earlier:
+            if earlier and earlier.exists():
                 earlier.rename(target)
             raise
         self._aside = None

@@ -71,7 +71,7 @@ class Checkpoint:
         self._parent, self._owner = parent, owner
         self._fingerprint: dict[str, Any] = {}
         self._folder: HadoopPath | None = None
-        self._newest = ""
+        self._newest, self._is_broken = "", False
 
     def resume(self, fits: list[Fit], data: DataSummary) -> None:
         """Bring fits to where they stood after their last round, if there is a checkpoint."""
@@ -118,7 +118,7 @@ class Checkpoint:
 
     def save(self, fits: Sequence[Fit]) -> None:
         """Keep the state of the fits after a round, and that of the round before."""
-        if self._folder is None:
+        if self._folder is None or self._is_broken:
             return
         states = [item.state() for item in fits]
         header = {"fingerprint": self._fingerprint, "fits": [values for values, _ in states]}
@@ -137,7 +137,7 @@ class Checkpoint:
                     self._folder.child(other).remove()
         except OSError as error:  # no reason to throw the fit away
             text = f"{self._owner}: no more checkpoints in {self._folder}: {error}"
-            self._folder = None
+            self._is_broken = True
             for item in fits:
                 item.warnings.append(text)
         self._newest = name

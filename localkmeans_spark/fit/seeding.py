@@ -101,17 +101,22 @@ def seed_centers(
     """
     if init_mode == "random":
         return (yield from _random(data, k, seed))
+    held: HeldRows | None = None
     if driver_holds(data, k, passes=0):
-        rows, _ = yield requests.all_rows(data)
-        distinct = distinct_rows(rows, data.resolution)
+        held = HeldRows(*(yield requests.all_rows(data)))
+        distinct = distinct_rows(held.rows, data.resolution)
         if len(distinct) <= k:
             return Seeding(distinct, 1)
     first = _first_center(data, seed)
     if init_mode == "k-means++":
-        return (yield from _draw_greedily(data, first, k, seed, is_thorough))
-    if init_mode == "k-means||":
-        return (yield from _parallel(data, first, k, init_steps, seed))
-    return (yield from draw_by_distance(data, first, k, seed, 0, is_thorough=is_thorough))
+        found = yield from _draw_greedily(data, first, k, seed, held, is_thorough)
+    elif init_mode == "k-means||":
+        found = yield from _parallel(data, first, k, init_steps, seed, held)
+    else:
+        found = yield from draw_by_distance(
+            data, first, k, seed, 0, held=held, is_thorough=is_thorough
+        )
+    return found._replace(passes=found.passes + (held is not None))
 
 
 def _first_center(data: DataSummary, seed: int) -> np.ndarray:
@@ -137,6 +142,7 @@ def draw_by_distance(
     seed: int,
     passes: int,
     *,
+    held: HeldRows | None = None,
     is_thorough: bool = False,
     potential: float | None = None,
 ) -> Asking[Seeding]:
@@ -151,6 +157,8 @@ def draw_by_distance(
     seed : int
     passes : int
         Passes made so far; they number the random streams.
+    held : HeldRows, optional
+        All rows, if the driver has them already.
     is_thorough : bool, default False
         Walk a pass's candidates several times and keep the walk after which the estimated
         potential is lowest. False is the law of Algorithm 2.
@@ -169,7 +177,6 @@ def draw_by_distance(
         # Of the first center alone: at least that of all.
         potential = data.inertia_of(centers[0])
     fruitless, draws = 0, passes
-    held: HeldRows | None = None
     while len(centers) < k and potential > 0 and fruitless < _FRUITLESS_PASSES:
         draws += 1
         wanted = _wanted(k - len(centers), centers.shape[1], _CANDIDATES)
@@ -218,7 +225,12 @@ def _random(data: DataSummary, k: int, seed: int) -> Asking[Seeding]:
 
 
 def _parallel(
-    data: DataSummary, first: np.ndarray, k: int, init_steps: int, seed: int
+    data: DataSummary,
+    first: np.ndarray,
+    k: int,
+    init_steps: int,
+    seed: int,
+    held: HeldRows | None,
 ) -> Asking[Seeding]:
     """k-means|| (Bahmani et al. 2012): oversample by distance, then cluster the candidates.
 
@@ -242,27 +254,33 @@ def _parallel(
         candidates = distinct_rows(together, data.resolution)
         potential = found.potential
     if len(candidates) < k:
-        return (yield from draw_by_distance(data, candidates, k, seed, passes))
+        return (yield from draw_by_distance(data, candidates, k, seed, passes, held=held))
     weights = yield requests.weights_of(data, candidates)
     centers = reduce_candidates(candidates, weights, k, generator(seed, passes + 1))
     return Seeding(centers, passes + 1)
 
 
 def _draw_greedily(
-    data: DataSummary, first: np.ndarray, k: int, seed: int, is_thorough: bool
+    data: DataSummary,
+    first: np.ndarray,
+    k: int,
+    seed: int,
+    held: HeldRows | None,
+    is_thorough: bool,
 ) -> Asking[Seeding]:
     """Greedy k-means++: exact draws by squared distance, judged on a sample the driver holds."""
     centers, passes, draws, fruitless = first, 0, 0, 0
     potential = data.inertia_of(first[0])
     sample: Sample | None = None
-    held: HeldRows | None = None
     while len(centers) < k and potential > 0 and fruitless < _FRUITLESS_PASSES:
         draws += 1
         wanted = _wanted(k - len(centers), data.n_features, _GREEDY_CANDIDATES)
         passes += held is None
         if held is None and driver_holds(data, k, passes - 1):
-            rows, weights = yield requests.all_rows(data)
-            held, sample = HeldRows(rows, weights), Sample(rows, weights, data.dtype)
+            held = HeldRows(*(yield requests.all_rows(data)))
+            sample = None
+        if held is not None and sample is None:
+            sample = Sample(held.rows, held.weights, data.dtype)
         ask = requests.arrivals(data, centers, wanted / potential, seed, draws, wanted)
         if held is not None:
             found = held.arrivals(centers, wanted, generator(seed, draws, _HELD_KEY))

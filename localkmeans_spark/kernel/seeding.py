@@ -10,7 +10,7 @@ from localkmeans_spark.kernel.lloyd import Block, lloyd_step, means_or_kept
 from localkmeans_spark.kernel.nearest import Scorer
 from localkmeans_spark.kernel.sample import Sample
 
-# Candidates made ready at a time.
+# Candidates made ready at a time, at least.
 _BATCH = 256
 # Pairs of close rows that are listed at once.
 _MANY_PAIRS = 1 << 22
@@ -323,7 +323,9 @@ class _Pool:
         return max(1.0 / (len(now) + 1.0), float((now / before[some]).mean()))
 
     def _look_at_more(self) -> None:
-        more = np.arange(self._ready, min(self._ready + _BATCH, len(self._chances)))
+        # Of many centers each takes many arrivals, and a tree of them should serve many rows.
+        batch = max(_BATCH, self.count)
+        more = np.arange(self._ready, min(self._ready + batch, len(self._chances)))
         self._ready += len(more)
         rows = self._arrivals.rows[more]
         now = self._arrivals.sq_distances[more].copy()
@@ -333,10 +335,10 @@ class _Pool:
         self._alive = np.concatenate([self._alive, more])
         self._now = np.concatenate([self._now, now])
         fresh = np.ones(len(self._alive), dtype=bool)
-        # Only a row this near to a center can be a copy of it.
+        # Only a row this near to a center can be a copy of it; at 0 it is no draw any more.
         gap = self._resolution
         near = now <= 16.0 * (gap @ gap) + 1e-9 * np.einsum("nd,nd->n", rows, rows)
-        for place in np.flatnonzero(near):
+        for place in np.flatnonzero(near & (now > 0)):
             copies = (np.abs(self.centers - rows[place]) <= gap).all(axis=1)
             fresh[len(fresh) - len(more) + place] = not copies.any()
         self._keep(fresh)

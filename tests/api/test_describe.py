@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pyspark.ml.feature import VectorAssembler
+from pyspark.sql import functions as F
 
 from localkmeans_spark import InvalidInputError, LocalKMeans
 
@@ -97,6 +98,20 @@ def test_vectors_have_the_names_of_their_assembler(frame):
     near = model.nearest(assembled, 2).collect()
     assert [(row["prediction"], row["rank"]) for row in near] == [(0, 1), (0, 2), (1, 1), (1, 2)]
     assert near[0]["distance"] <= near[1]["distance"]
+
+
+def test_columns_named_as_those_of_the_tables(fitted, frame):
+    same = frame.withColumn("rank", F.lit("captain")).withColumn("cluster", F.lit("far north"))
+    found = fitted.describe(same, profile=["rank"], n=1)
+    assert set(found.rows["rank"]) == {1} and set(found.rows["rank_"]) == {"captain"}
+    assert set(found.rows["cluster"]) == {0, 1, 2} and set(found.rows["cluster_"]) == {"far north"}
+    assert "far north" in found.to_html() and "captain" in found.to_html()
+    with pytest.raises(InvalidInputError, match=r"column 'rank' must be free .* Rename the table"):
+        fitted.nearest(same, 1)
+    for name in ("predictionCol", "distanceCol"):
+        own = fitted.copy({fitted.getParam(name): "rank"})
+        with pytest.raises(InvalidInputError, match="column 'rank' must be free"):
+            own.nearest(frame, 1)
 
 
 def test_what_cannot_be_described_is_refused(fitted, frame):

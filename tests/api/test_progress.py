@@ -3,10 +3,11 @@
 import io
 import logging
 import sys
+import threading
 
 import pytest
 
-from localkmeans_spark.progress import followed, logged, logger
+from localkmeans_spark.progress import followed, is_listened_to, logged, logger
 from localkmeans_spark.records import RoundRecord
 
 
@@ -69,6 +70,25 @@ def test_the_log_is_left_as_it_was():
     with pytest.raises(ValueError, match="in the fit"):
         broken()
     assert (logger.level, logger.handlers) == before
+
+
+def test_two_fits_in_threads_tell_of_their_own_rounds(monkeypatch):
+    in_a_file(monkeypatch)
+    monkeypatch.setattr(logger, "propagate", False)  # pytest listens, too
+    lines, other = [], []
+
+    def second():
+        assert not is_listened_to(), "the first shows its own fit alone"
+        with followed("fit", 20, other.append):
+            tell(1, 0, 3, seconds=1.0)
+
+    with followed("fit", 20, lines.append):
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join()
+        tell(1, 0, 5, seconds=1.0)
+    assert len(lines) == len(other) == 1
+    assert "15 s" in lines[0] and "17 s" in other[0]
 
 
 def test_fits_that_end_in_another_order_than_they_began_in():

@@ -106,6 +106,28 @@ def test_the_earlier_output_comes_back_when_the_last_steps_fail(
     assert names(tmp_path) == ["out"]
 
 
+def test_the_earlier_output_comes_back_when_its_own_renaming_is_interrupted(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On other file systems the JVM goes on with what it was told."""
+    target = tmp_path / "out"
+    publish(spark, target, "first")
+    whole = LocalPlace.rename
+
+    def interrupted(place: LocalPlace, argument: LocalPlace) -> None:
+        monkeypatch.undo()
+        whole(place, argument)
+        raise KeyboardInterrupt
+
+    with output(target, overwrite=True) as job:
+        job.begin(spark).child("new").write(b"2")
+        monkeypatch.setattr(LocalPlace, "rename", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            job.publish(LAST, b"second")
+    assert (target / LAST).read_text() == "first"
+    assert names(tmp_path) == ["out"]
+
+
 def own(folder: Path, **changes: Any) -> None:
     """Make an earlier output of fit, or nearly one."""
     folder.mkdir()

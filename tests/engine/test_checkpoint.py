@@ -173,6 +173,32 @@ def test_a_disk_that_fails_later_does_not_end_the_fit(frame, tmp_path, monkeypat
     assert "no more checkpoints" in warning and "no space left" in warning
 
 
+def test_a_disk_that_fails_later_leaves_nothing_for_another_fit(frame, tmp_path, monkeypatch):
+    from localkmeans_spark.spark_private import HadoopPath
+
+    write, written = HadoopPath.write, []
+
+    def full(self, target):
+        raise OSError("no space left")
+
+    def full_at_the_third(self, data):
+        written.append(self)
+        if len(written) == 3:
+            monkeypatch.setattr(HadoopPath, "rename", full)
+            with pytest.raises(OSError, match="no space left"):
+                write(self, data)
+            left = [path for path in tmp_path.glob("*/.round-*") if path.suffix != ".crc"]
+            assert not left, "half of a file"
+            raise OSError("no space left")
+        write(self, data)
+
+    monkeypatch.setattr(HadoopPath, "write", full_at_the_third)
+    result = fit(frame, config_of(tmp_path))
+    assert "no more checkpoints" in result.record.warnings[0]
+    assert len(written) == 3, "it is not tried again"
+    assert list(tmp_path.iterdir()) == [], "another fit would go on from here"
+
+
 def damaged_files(data):
     """Yield names and contents of files that were damaged or made up."""
     header, arrays = unpack(data)

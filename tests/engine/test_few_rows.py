@@ -48,6 +48,18 @@ def test_clusters_for_all_distinct_rows(mode, k):
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_all_rows_travel_once(mode):
+    partitions, asked = InProcessPartitions(np.array_split(DISTINCT, 4), None, [3]), []
+    run = partitions.run
+    partitions.run = lambda requests: (asked.extend(requests), run(requests))[1]
+    found = result_of(seeding.seed_centers(partitions.data, 300, mode, 2, 3), partitions)
+    assert len(found.centers) == 300
+    titles = [request.description for request in asked]
+    assert titles.count("all rows to the driver") == (mode != "random")
+    assert found.passes == len(titles)
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (1, 9), (2, 5), (2, 2), (5, 4), (40, 39)])
 def test_as_many_clusters_as_rows(mode, n, k):
     centers, _ = seeded(ROWS[:n], k, mode)
