@@ -21,12 +21,7 @@ _SPARK = "pip install 'localkmeans_spark[spark]'"
 
 
 def check_libraries() -> None:
-    """Raise unless all are there and new enough.
-
-    Raises
-    ------
-    ImportError
-    """
+    """Raise unless all are there and new enough."""
     for name, oldest in OLDEST.items():
         fix = f"pip install '{name}>={oldest}'"
         if name == "pyspark":

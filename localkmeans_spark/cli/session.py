@@ -85,10 +85,6 @@ def open_session(
     debug : bool or None
         Whether Spark's own messages are wanted; None asks :func:`messages.debug_wanted`.
 
-    Yields
-    ------
-    SparkSession
-
     Raises
     ------
     InvalidInputError

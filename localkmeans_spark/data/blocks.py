@@ -98,12 +98,7 @@ class Blocks:
         self.check(answer.partitions)
 
     def check(self, partitions: list[tuple[int, int]]) -> None:
-        """Compare what a job read with the first pass: every partition once, with the same rows.
-
-        Raises
-        ------
-        InvalidInputError
-        """
+        """Compare what a job read with the first pass: every partition once, with the same rows."""
         if sorted(partitions) == self.partitions:
             return
         seen, expected = Counter(partitions), Counter(self.partitions)
@@ -135,10 +130,6 @@ def open_blocks(
         Each gets a first random row of its own; only the config's when missing.
     ks : sequence of int, optional
         Clusters of every set of centers that will be in memory; the config's when missing.
-
-    Yields
-    ------
-    Blocks
 
     Raises
     ------

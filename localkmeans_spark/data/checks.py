@@ -28,12 +28,7 @@ _MAKE_ONE_LENGTH = "Make every row a vector of the same length."
 
 
 def check_statistics(found: list[Statistics], config: FitConfig) -> None:
-    """Raise the first broken rule, with its count.
-
-    Raises
-    ------
-    InvalidInputError
-    """
+    """Raise the first broken rule, with its count."""
     features = _features(config)
 
     def breach(subject: str, rule: str, fact: str, fix: str) -> InvalidInputError:

@@ -79,10 +79,6 @@ class ColumnNames:
         ----------
         new : mapping
             Parameter → name of the column that it adds, or None.
-
-        Raises
-        ------
-        InvalidInputError
         """
         taken: dict[str, str] = {}
         for parameter, name in new.items():

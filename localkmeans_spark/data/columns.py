@@ -69,12 +69,7 @@ class IngestColumns(NamedTuple):
 
 
 def check_dataframe(data: object, owner: str) -> None:
-    """Raise unless this is a DataFrame, of whatever kind of session.
-
-    Raises
-    ------
-    InvalidInputError
-    """
+    """Raise unless this is a DataFrame, of whatever kind of session."""
     if not hasattr(data, "isStreaming") or isinstance(data, type):
         what, fix = _other_frame(data)
         raise invalid(owner, "the data", "a Spark DataFrame", Fact(what), fix)

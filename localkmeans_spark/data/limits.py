@@ -64,12 +64,7 @@ class Room:
         return min(self.for_centers // (8 * max(self._ks)), self._heap // (8 * sum(self._ks)))
 
     def check_centers(self, n_features: int) -> None:
-        """Raise if the centers would be too large.
-
-        Raises
-        ------
-        InvalidInputError
-        """
+        """Raise if the centers would be too large."""
         k, total = max(self._ks), sum(self._ks)
         if 8 * k * n_features > self.for_centers:
             raise self._too_large(

@@ -134,10 +134,6 @@ def run_partitions(
     merge : callable (summary, summary) -> summary
     empty_too : bool
         Also run it on partitions all of whose rows were left out.
-
-    Yields
-    ------
-    One answer.
     """
     merged, order = Answer(None, []), payload.value
     with _blas()(limits=blas_threads(), user_api="blas"):

@@ -44,10 +44,6 @@ def check_workers(context: SparkContext, owner: str) -> None:
     """Raise unless the workers' Python is the driver's version and has what a fit needs.
 
     Runs a job of one task, once in a Spark application; none where workers use this interpreter.
-
-    Raises
-    ------
-    InvalidInputError
     """
     use_drivers_python(context)
     name = context.applicationId

@@ -156,12 +156,7 @@ class LloydRun:
         return Order(self.centers, min(self._local_steps, remaining), settled, enough)
 
     def absorb(self, order: Order, found: Exchange, traffic: Traffic) -> RoundRecord:
-        """Take the result of a round; decide from where, and with how many steps, to go on.
-
-        Returns
-        -------
-        RoundRecord
-        """
+        """Take the result of a round; decide from where, and with how many steps, to go on."""
         iteration, asked = self.n_iter, order.local_steps
         if self._is_auto:  # steps that partitions had no use for do not count
             order = order._replace(local_steps=found.local_steps)

@@ -90,14 +90,6 @@ def seed_centers(
     seed : int
     is_thorough : bool, default False
         Choose several times among a pass's candidates; what comes first is the choice of False.
-
-    Yields
-    ------
-    Request
-
-    Returns
-    -------
-    Seeding
     """
     if init_mode == "random":
         return (yield from _random(data, k, seed))
@@ -164,14 +156,6 @@ def draw_by_distance(
         potential is lowest. False is the law of Algorithm 2.
     potential : float, optional
         A known upper bound of the inertia of ``centers``.
-
-    Yields
-    ------
-    Request
-
-    Returns
-    -------
-    Seeding
     """
     if potential is None:
         # Of the first center alone: at least that of all.

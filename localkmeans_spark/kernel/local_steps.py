@@ -72,10 +72,6 @@ def local_phase(
     update : callable (sums, weights, centers) -> centers
         ``means_or_kept``, or ``spherical.directions_or_kept`` for cosine distance.
 
-    Returns
-    -------
-    LocalPhase
-
     Notes
     -----
     The inertia comes from the sums of the first step, at no extra pass. Runs on: executor.
