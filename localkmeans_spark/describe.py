@@ -104,7 +104,7 @@ def describe(
         raise invalid(owner, "argument 'n'", "an integer >= 0", n_rows, "Use 3, for example.")
     names = ColumnNames(dataset, owner)
     columns = {name: names.resolve(name, "profile") for name in profile}
-    scored = scored_rows(model, dataset)
+    scored = scored_rows(model, dataset).where(F.col(CLUSTER) < len(model.centers))
     features, totals = _features(model, dataset, scored)
     clusters = _clusters(model, features, totals)
     shown = [name for name in dataset.columns if name not in (CLUSTER, DISTANCE)]
@@ -122,11 +122,11 @@ def describe(
 
 
 def scored_rows(model: LocalKMeansModel, dataset: DataFrame) -> DataFrame:
-    """Return the rows that have a cluster, with columns :data:`CLUSTER` and :data:`DISTANCE`."""
+    """Transform rows; the new columns are :data:`CLUSTER` and :data:`DISTANCE`, free names."""
     own = model.copy()
     own.set(own.getParam("predictionCol"), CLUSTER)
     own.set(own.getParam("distanceCol"), DISTANCE)
-    return own.transform(dataset).where(F.col(CLUSTER) < len(model.centers))
+    return own.transform(dataset)
 
 
 def nearest_of(model: LocalKMeansModel, dataset: DataFrame, n: int) -> DataFrame:

@@ -16,6 +16,7 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from localkmeans_spark.data.column_names import quoted
 from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.kernel.agreement import (  # noqa: F401 — public here
     adjusted_rand,
@@ -74,7 +75,7 @@ def confusion(frame: DataFrame, label_col: str, prediction_col: str, k: int) -> 
     InvalidInputError
         When the label column has more than ``MAX_LABELS`` distinct values.
     """
-    label, cluster = F.col(_quoted(label_col)), F.col(_quoted(prediction_col))
+    label, cluster = F.col(quoted(label_col)), F.col(quoted(prediction_col))
     counted = frame.where((cluster >= 0) & (cluster < k)).groupBy(
         label.alias("label"), cluster.cast("int").alias("cluster")
     )
@@ -368,10 +369,6 @@ def _square(owner: str, counts: np.ndarray) -> np.ndarray:
 def _aligned(owner: str, counts: np.ndarray) -> np.ndarray:
     """Put each label's cluster in its column, so that the diagonal counts agreement."""
     return np.take(_square(owner, counts), matching(counts), axis=-1)
-
-
-def _quoted(column: str) -> str:
-    return "`" + column.replace("`", "``") + "`"
 
 
 def _is_known(label: Any) -> bool:

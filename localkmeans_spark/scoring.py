@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from localkmeans_spark.data.arrow_rows import read_features, row_lengths
+from localkmeans_spark.data.arrow_rows import read_features
 from localkmeans_spark.data.checks import VALUE_RANGE
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 from localkmeans_spark.kernel.assign import assign_rows, to_frame
@@ -185,43 +185,33 @@ def score_column(
         If a row has another number of features than the centers, or by ``rule.on_invalid``.
     """
     n_features = frame.centers.shape[1]
+    n = len(column)
+    labels, is_null = np.zeros(n, dtype=np.int32), np.ones(n, dtype=bool)
+    costs = np.full(n, np.nan) if with_costs else None
+    distances = np.full((n, len(frame.centers)), np.nan) if with_all else None
     rows = read_features(column, kind, n_features)
-    if rows.wrong_length:
-        lengths = np.unique(row_lengths(column, kind))
-        lengths = lengths[lengths != n_features]
+    if len(rows.other_lengths):
+        lengths = np.unique(rows.other_lengths[rows.other_lengths != n_features])
         if rule.tells_width and len(lengths):
-            found_none = _told_width(len(column), int(lengths[0]), with_costs)
-            if not with_all:
-                return found_none
-            return found_none._replace(distances=np.full((len(column), len(frame.centers)), np.nan))
+            labels[:] = WIDTH_CODE - min(int(lengths[0]), -WIDTH_CODE - 1)
+            return Scored(labels, ~is_null, costs, distances)
         found = ", ".join(str(length) for length in lengths[:3])
         raise wrong_width(rule.owner, rule.subject, n_features, found or "indices outside a row")
-    labels = np.zeros(len(column), dtype=np.int32)
-    is_null = np.ones(len(column), dtype=bool)
-    costs = np.full(len(column), np.nan) if with_costs else None
     found_labels, found_costs, usable = label_rows(rows.x, frame, with_costs)
     kept = rows.kept if usable is None else rows.kept[usable]
     labels[kept], is_null[kept] = found_labels, False
     if costs is not None:
         costs[kept] = found_costs
-    distances = None
-    if with_all:
-        distances = np.full((len(column), len(frame.centers)), np.nan)
+    if distances is not None:
         x = rows.x if usable is None else rows.x[usable]
         distances[kept] = distances_to_all(x, frame)
-    bad = len(column) - len(kept)
+    bad = n - len(kept)
     if bad and rule.on_invalid == "raise":
         raise invalid_rows(rule, frame, f"{bad} such row(s) in one batch of rows")
     if bad and rule.on_invalid == "count":
         labels[is_null] = -bad
         is_null[:] = False
     return Scored(labels, is_null, costs, distances)
-
-
-def _told_width(n: int, width: int, with_costs: bool) -> Scored:
-    labels = np.full(n, WIDTH_CODE - min(width, -WIDTH_CODE - 1), dtype=np.int32)
-    costs = np.full(n, np.nan) if with_costs else None
-    return Scored(labels, np.zeros(n, dtype=bool), costs)
 
 
 def as_arrow(scored: Scored) -> pa.Array:

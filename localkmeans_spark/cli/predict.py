@@ -19,12 +19,11 @@ from localkmeans_spark.cli.inputs import ADDED, Source, Table, find_source, read
 from localkmeans_spark.cli.messages import json_line, printable, say, sizes_table, tell_invalid
 from localkmeans_spark.cli.outputs import Output, check_output_table, check_written, local_path
 from localkmeans_spark.cli.session import command_session, find_master
+from localkmeans_spark.describe import CLUSTER, DISTANCE, scored_rows
 from localkmeans_spark.errors import invalid
 from localkmeans_spark.model import LocalKMeansModel
 from localkmeans_spark.saved_files import literal
 
-# Names for the model's columns on the way, whatever columns the input has.
-_CLUSTER, _DISTANCE = "localkmeans_cluster", "localkmeans_distance"
 LABEL = "localkmeans_label"
 _SAMPLE_ROWS = 5_000
 _SAMPLE_NUMBERS = 16_000_000
@@ -130,9 +129,9 @@ def read_for_model(
 def labelled(model: LocalKMeansModel, table: Table) -> DataFrame:
     """Return id columns, ``prediction``, ``distance`` and, if there is one, :data:`LABEL`."""
     label = [column(table.label_col).alias(LABEL)] if table.label_col else []
-    return _scored(model, table.frame).select(
+    return scored_rows(model, table.frame).select(
         *(column(name) for name in table.id_cols),
-        *(column(own).alias(name) for own, name in zip((_CLUSTER, _DISTANCE), ADDED, strict=True)),
+        *(column(own).alias(name) for own, name in zip((CLUSTER, DISTANCE), ADDED, strict=True)),
         *label,
     )
 
@@ -156,9 +155,9 @@ def sampled(
         share: float = (wanted + 4 * math.sqrt(wanted)) / n_rows
         frame = frame.sample(fraction=min(1.0, share), seed=seed)
     found: Any = (
-        _scored(model, frame)
-        .where((column(_CLUSTER) >= 0) & (column(_CLUSTER) < k))
-        .select(features_array(table).alias("features"), column(_CLUSTER).alias("cluster"))
+        scored_rows(model, frame)
+        .where((column(CLUSTER) >= 0) & (column(CLUSTER) < k))
+        .select(features_array(table).alias("features"), column(CLUSTER).alias("cluster"))
         .toPandas()
     )
     if len(found) > wanted:
@@ -174,10 +173,3 @@ def features_array(table: Table) -> Column:
     if isinstance(table.frame.schema[table.features_col].dataType, VectorUDT):
         return vector_to_array(column(table.features_col))
     return column(table.features_col)
-
-
-def _scored(model: LocalKMeansModel, frame: DataFrame) -> DataFrame:
-    own = model.copy()
-    own.setPredictionCol(_CLUSTER)
-    own.setDistanceCol(_DISTANCE)
-    return own.transform(frame)

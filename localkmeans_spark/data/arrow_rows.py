@@ -20,17 +20,17 @@ class RowBatch(NamedTuple):
         the batch is a sparse vector.
     kept : ndarray of shape (n,), int64
         Position of each row of ``x`` in the batch.
-    n_null, wrong_length : int
-        Null rows, and rows of another length; neither is in ``x``.
-    other_length : int
-        Length of the first of the latter; the expected one if its indices lie outside it.
+    n_null : int
+        Null rows, which are not in ``x``.
+    other_lengths : ndarray of int
+        Of rows of another length, which are not in ``x`` either; the expected one for rows whose
+        indices lie outside it.
     """
 
     x: Any
     kept: np.ndarray
     n_null: int
-    wrong_length: int
-    other_length: int = 0
+    other_lengths: np.ndarray
 
 
 def read_features(column: pa.Array, kind: str, n_features: int | None) -> RowBatch:
@@ -52,23 +52,11 @@ def read_features(column: pa.Array, kind: str, n_features: int | None) -> RowBat
     """
     if kind == "columns":
         x = np.stack([_numbers(column.field(i)) for i in range(column.type.num_fields)], axis=1)
-        return RowBatch(x, np.arange(len(x)), 0, 0)
+        return RowBatch(x, np.arange(len(x)), 0, np.empty(0, dtype=np.int64))
     valid = _valid(column)
     if kind == "vector":
         return _read_vectors(column, valid, n_features)
     return _read_lists(column, valid, n_features)
-
-
-def row_lengths(column: pa.Array, kind: str) -> np.ndarray:
-    """Return the number of features of each row that is not null."""
-    if kind == "columns":
-        return np.full(len(column), column.type.num_fields)
-    valid = _valid(column)
-    if kind == "array":
-        return np.diff(_offsets(column)[0])[valid]
-    is_dense = np.nan_to_num(_numbers(column.field("type"))).astype(bool)
-    sizes = np.nan_to_num(_numbers(column.field("size"))).astype(np.int64)
-    return np.where(is_dense, np.diff(_offsets(column.field("values"))[0]), sizes)[valid]
 
 
 def _numbers(array: pa.Array) -> np.ndarray:
@@ -144,6 +132,4 @@ def _read_vectors(column: pa.StructArray, valid: np.ndarray, n_features: int | N
 def _row_batch(
     x: Any, kept: np.ndarray, valid: np.ndarray, fitting: np.ndarray, lengths: np.ndarray
 ) -> RowBatch:
-    wrong = lengths[valid & ~fitting]
-    other = int(wrong[0]) if len(wrong) else 0
-    return RowBatch(x, kept, int((~valid).sum()), len(wrong), other)
+    return RowBatch(x, kept, int((~valid).sum()), lengths[valid & ~fitting])

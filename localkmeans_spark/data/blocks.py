@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import add
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,7 +15,7 @@ from localkmeans_spark.config import FitConfig
 from localkmeans_spark.data.block_frame import block_frame
 from localkmeans_spark.data.frame_jobs import FrameJobs
 from localkmeans_spark.data.limits import FirstPassOrder, Room, describe_within, unpack
-from localkmeans_spark.data.partition import Merge, Worker, concatenate, nothing
+from localkmeans_spark.data.partition import Merge, Worker, nothing
 from localkmeans_spark.data.rdd_jobs import RddJobs
 from localkmeans_spark.data.standardize import on_scaled, standardised
 from localkmeans_spark.data.summary import DataSummary, summarise
@@ -155,7 +156,7 @@ def open_blocks(
             room.for_first_pass // max(1, jobs.n_partitions),
             config.data.standardize,
         )
-        found, _ = jobs.run(describe_within, order, concatenate, "reading the data", empty_too=True)
+        found, _ = jobs.run(describe_within, order, add, "reading the data", empty_too=True)
         statistics = unpack(found.value or [], room, config)
         data = summarise(statistics, config)
         if config.data.standardize:

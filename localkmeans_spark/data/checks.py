@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import partial
+from collections.abc import Collection
 
 import numpy as np
 
@@ -20,28 +19,20 @@ _WEIGHT_RANGE = (1e-250, 1e250)
 # The same for sums of weights times squares.
 _LEAST_MASS = 1e-300
 
-Breach = Callable[[str, str, str, str], InvalidInputError]
-
-
 _ONE_LENGTH = "of one length in all rows"
 _MAKE_ONE_LENGTH = "Make every row a vector of the same length."
 
 
 def check_statistics(found: list[Statistics], config: FitConfig) -> None:
     """Raise the first broken rule, with its count."""
-    features = _features(config)
-
-    def breach(subject: str, rule: str, fact: str, fix: str) -> InvalidInputError:
-        return invalid(config.owner, subject, rule, Fact(fact), fix)
-
-    of_features = partial(breach, features)
-    _check_lengths(found, of_features)
-    _check_weights(found, config, breach)
-    _check_rows(found, config, features, breach)
+    _check_lengths(found, config)
+    _check_weights(found, config)
+    _check_rows(found, config)
     with_rows = [item for item in found if item.n_points]
     if with_rows[0].n_features == 0:
-        raise of_features("at least 1 feature long", "0 features", "Add features.")
-    _check_range(with_rows, config, of_features)
+        rule, fix = "at least 1 feature long", "Add features."
+        raise invalid(config.owner, _features(config), rule, Fact("0 features"), fix)
+    _check_range(with_rows, config)
 
 
 def _features(config: FitConfig) -> str:
@@ -57,9 +48,7 @@ def several_widths(widths: Collection[int], config: FitConfig) -> InvalidInputEr
     )  # fmt: skip
 
 
-def _check_lengths(
-    found: list[Statistics], breach: Callable[[str, str, str], InvalidInputError]
-) -> None:
+def _check_lengths(found: list[Statistics], config: FitConfig) -> None:
     odd = [item for item in found if item.wrong_length]
     if not odd:
         return
@@ -69,66 +58,68 @@ def _check_lengths(
     fact = f"{rows} of another length ({other:,} where others have {usual:,} features)"
     if other == usual:
         fact = f"{rows} with indices outside their {usual:,} features"
-    raise breach(_ONE_LENGTH, fact, _MAKE_ONE_LENGTH)
+    raise invalid(config.owner, _features(config), _ONE_LENGTH, Fact(fact), _MAKE_ONE_LENGTH)
 
 
-def _check_weights(found: list[Statistics], config: FitConfig, breach: Breach) -> None:
+def _check_weights(found: list[Statistics], config: FitConfig) -> None:
+    subject = f"column '{config.data.weight_col}' (weightCol)"
     count = sum(item.invalid_weights for item in found)
     if count:
-        raise breach(
-            f"column '{config.data.weight_col}' (weightCol)",
+        raise invalid(
+            config.owner,
+            subject,
             "finite and >= 0 in every row",
-            f"{count_of(count, 'row')} with a negative, NaN, infinite or null weight",
+            Fact(f"{count_of(count, 'row')} with a negative, NaN, infinite or null weight"),
             "Filter or fill these rows; a weight of 0 leaves a row out.",
         )
     total = sum(item.sum_weights for item in found)
     least, most = _WEIGHT_RANGE
     if total and not least <= total <= most:
-        raise breach(
-            f"column '{config.data.weight_col}' (weightCol)",
+        raise invalid(
+            config.owner,
+            subject,
             f"of a sum from {least:g} to {most:g}",
-            f"weights that add up to {total:g}",
+            Fact(f"weights that add up to {total:g}"),
             f"{'Multiply' if total < least else 'Divide'} all weights by a constant: only their "
             "ratios matter to the centers.",
         )
 
 
-def _check_rows(found: list[Statistics], config: FitConfig, features: str, breach: Breach) -> None:
+def _check_rows(found: list[Statistics], config: FitConfig) -> None:
     n_bad = sum(item.invalid_features for item in found)
     n_zero = sum(item.zero_rows for item in found)
     n_points = sum(item.n_points for item in found)
     seen = count_of(n_bad + n_zero + n_points, "row")
     if n_bad and config.data.handle_invalid == "error":
-        raise breach(
-            features,
+        raise invalid(
+            config.owner,
+            _features(config),
             "finite numbers in every row",
-            f"{n_bad:,} of {seen} with null, NaN or infinite values",
+            Fact(f"{n_bad:,} of {seen} with null, NaN or infinite values"),
             "Drop or fill them, or set handleInvalid='skip'.",
         )
     if n_zero and config.data.handle_invalid == "error":
-        raise breach(
-            features,
+        raise invalid(
+            config.owner,
+            _features(config),
             "different from 0 in every row (distanceMeasure='cosine' compares directions)",
-            f"{n_zero:,} of {seen} of zeros",
+            Fact(f"{n_zero:,} of {seen} of zeros"),
             "Drop them, or set handleInvalid='skip'.",
         )
     if n_points == 0:
         weighted = " of weight > 0" if config.data.weight_col is not None else ""
         left_out = f" ({n_bad} with null, NaN or infinite values left out)" if n_bad else ""
         left_out += f" ({n_zero} of zeros left out)" if n_zero else ""
-        raise breach(
+        raise invalid(
+            config.owner,
             "the data",
             f"at least 1 row{weighted}",
-            f"0 rows{left_out}",
+            Fact(f"0 rows{left_out}"),
             "Check the filter or the path the DataFrame comes from.",
         )
 
 
-def _check_range(
-    found: list[Statistics],
-    config: FitConfig,
-    breach: Callable[[str, str, str], InvalidInputError],
-) -> None:
+def _check_range(found: list[Statistics], config: FitConfig) -> None:
     dtype = config.data.dtype
     smallest, largest = VALUE_RANGE[dtype]
     size = 0.0
@@ -137,9 +128,11 @@ def _check_range(
         size = max(size, float(item.largest.max()), float(shift.max()))
     mass = sum(item.sum_weights for item in found) * size * size
     if config.data.weight_col is not None and size and not _LEAST_MASS < mass < 1 / _LEAST_MASS:
-        raise breach(
+        raise invalid(
+            config.owner,
+            _features(config),
             f"small enough in weight times square (column '{config.data.weight_col}', weightCol)",
-            f"a sum of about {mass:g}",
+            Fact(f"a sum of about {mass:g}"),
             "Multiply or divide all weights by a constant: only their ratios matter.",
         )
     vanished = sum(item.vanished_rows for item in found)
@@ -154,9 +147,11 @@ def _check_range(
         fact = f"{what} up to {size:g}"
     else:
         fact = f"values too large for {dtype}"
-    raise breach(
+    raise invalid(
+        config.owner,
+        _features(config),
         f"between {smallest:g} and {largest:g} in size for dtype='{dtype}'",
-        fact,
+        Fact(fact),
         "Rescale the features."
         if dtype == "float64"
         else "Set dtype='float64', or rescale the features.",

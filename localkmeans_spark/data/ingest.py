@@ -15,6 +15,7 @@ from localkmeans_spark.data.block_format import StoredBlock, encode
 from localkmeans_spark.kernel.assign import to_frame
 from localkmeans_spark.kernel.chunks import rows_made_dense, slices
 from localkmeans_spark.kernel.lloyd import Block
+from localkmeans_spark.kernel.scale import sq_sum
 from localkmeans_spark.kernel.sparse import prefers_sparse
 from localkmeans_spark.kernel.sparse_rows import SparseRows, concatenate, finite_rows, from_dense
 from localkmeans_spark.kernel.spherical import unit_rows
@@ -110,9 +111,9 @@ class _BlockBuilder:
             batch = _without_weight_0(batch)
         rows = read_features(batch.column(0), self._plan.kind, self._n_features)
         self._invalid_features += rows.n_null
-        self._wrong_length += rows.wrong_length
-        if rows.wrong_length:
-            self._other_length = rows.other_length
+        if len(rows.other_lengths):
+            self._wrong_length += len(rows.other_lengths)
+            self._other_length = int(rows.other_lengths[0])
         if self._n_features is None and rows.n_null < batch.num_rows:
             self._n_features = rows.x.shape[1]
         if self._n_features is None or len(rows.x) == 0:
@@ -210,13 +211,12 @@ class _BlockBuilder:
             x = np.empty((0, n_features), dtype=self._plan.dtype)
         x = _without_minus_0(x)
         weight = np.concatenate(self._weights or [np.empty(0)]) if self._plan.is_weighted else None
-        sq = _row_sq_norms(x)
         stored = StoredBlock(
             partition=self._partition,
             block=Block(x, weight),
             origin=origin,
             sum_weights=float(len(x)) if weight is None else float(weight.sum()),
-            sum_sq=float(sq.sum() if weight is None else sq @ weight),
+            sum_sq=sq_sum(x, weight),
             invalid_features=self._invalid_features,
             invalid_weights=self._invalid_weights,
             wrong_length=self._wrong_length,
@@ -266,13 +266,6 @@ def _without_minus_0(x: Any) -> Any:
 def _origin_rows(n_features: int) -> int:
     """Say how many rows place the origin; they are held until there are that many."""
     return min(_ORIGIN_ROWS, max(_LEAST_ORIGIN_ROWS, _ORIGIN_NUMBERS // max(1, n_features)))
-
-
-def _row_sq_norms(x: Any) -> np.ndarray:
-    if isinstance(x, SparseRows):
-        return x.sq_norms()
-    wide = x.astype(np.float64, copy=False)
-    return np.einsum("nd,nd->n", wide, wide)
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -290,8 +290,3 @@ class Statistics:
     checksum: int = 0
     other_length: int = 0
     sq_sums: np.ndarray = field(default_factory=lambda: np.empty(0))
-
-
-def concatenate(left: list, right: list) -> list:
-    """Merge lists of per-partition findings."""
-    return left + right

@@ -108,7 +108,11 @@ class Checkpoint:
             raise ValueError("of another fit")
         found = []
         for place, (item, values) in enumerate(zip(fits, header["fits"], strict=True)):
-            own = _arrays_of(arrays, place, item.config.n_init)
+            own = [
+                {name: arrays.pop(key) for name in ("centers", "best")
+                 if (key := f"{place}.{restart}.{name}") in arrays}
+                for restart in range(item.config.n_init)
+            ]  # fmt: skip
             check_fit(values, own, item.config, data.n_features)
             found.append(Fit(replace(item.config, seed=values["seed"]), data))
             found[-1].restore(values, own)
@@ -179,19 +183,6 @@ def _rounds(folder: HadoopPath) -> list[str]:
     """Return the names of a folder's files, the last round's last."""
     found = [name for name in folder.names() if _ROUND.fullmatch(name)]
     return sorted(found, key=lambda name: (len(name), name))
-
-
-def _arrays_of(
-    arrays: dict[str, np.ndarray], place: int, n_restarts: int
-) -> list[dict[str, np.ndarray]]:
-    """Take the arrays of the fit at a place out of those of a file, by restart."""
-    names = [(restart, name) for restart in range(n_restarts) for name in ("centers", "best")]
-    found: list[dict[str, np.ndarray]] = [{} for _ in range(n_restarts)]
-    for restart, name in names:
-        key = f"{place}.{restart}.{name}"
-        if key in arrays:
-            found[restart][name] = arrays.pop(key)
-    return found
 
 
 def fingerprint(configs: Sequence[FitConfig], data: DataSummary) -> dict[str, Any]:

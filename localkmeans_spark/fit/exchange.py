@@ -14,11 +14,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from localkmeans_spark.data.partition import Frame, Partition
-from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.exact_sum import on_grids
-from localkmeans_spark.kernel.lloyd import Block, LocalPhase, means_or_kept
-from localkmeans_spark.kernel.sparse_rows import SparseRows
+from localkmeans_spark.kernel.lloyd import Block, LocalPhase, add_cluster_sums, means_or_kept
 from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, directions_or_kept, unit_centers
 
 
@@ -106,15 +104,20 @@ def summarise_phase(
 
 
 def assign_blocks(
-    blocks: Sequence[Block], centers: np.ndarray
+    blocks: Sequence[Block], centers: np.ndarray, sums: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Label rows exactly; return sizes (k,), weights (k,) and inertia (k,)."""
+    """Label rows exactly; return sizes (k,), weights (k,) and inertia (k,).
+
+    The rows are added to the clusters' ``sums``, (k, n_features) float64, if these are given.
+    """
     k = len(centers)
     sizes = np.zeros(k, dtype=np.int64)
     weights, inertia = np.zeros(k), np.zeros(k)
-    for x, weight in blocks:
-        find = sparse.exact_nearest if isinstance(x, SparseRows) else exact_nearest
-        labels, sq_distances = find(x, centers)
+    for block in blocks:
+        x, weight = block
+        labels, sq_distances = exact_nearest(x, centers)
+        if sums is not None:
+            add_cluster_sums(block, labels, sums)
         sizes += np.bincount(labels, minlength=k)
         weights += np.bincount(labels, weights=weight, minlength=k)
         weighted = sq_distances if weight is None else sq_distances * weight

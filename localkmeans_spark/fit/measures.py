@@ -7,6 +7,7 @@ scatter (first pass) and sums of the rows' silhouettes and distances (second pas
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,17 +15,17 @@ from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.data.partition import Frame, Partition
 from localkmeans_spark.data.summary import DataSummary
+from localkmeans_spark.fit.exchange import assign_blocks
 from localkmeans_spark.fit.partitions import Partitions
-from localkmeans_spark.fit.requests import Request, all_rows, sample
+from localkmeans_spark.fit.requests import Request, all_rows, merge_by_partition, sample
 from localkmeans_spark.kernel.agreement import adjusted_rand, contingency
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.draws import generator
 from localkmeans_spark.kernel.exact_sum import on_grids
-from localkmeans_spark.kernel.lloyd import add_cluster_sums, means_or_kept
+from localkmeans_spark.kernel.lloyd import means_or_kept
 from localkmeans_spark.kernel.sample import Sample, improve_on_sample, settle_on_sample
 from localkmeans_spark.kernel.seeding import reduce_candidates
-from localkmeans_spark.kernel.silhouette import Moments, label_block, silhouette_sums
-from localkmeans_spark.kernel.sparse_rows import SparseRows
+from localkmeans_spark.kernel.silhouette import Moments, silhouette_sums
 from localkmeans_spark.kernel.spherical import unit_centers
 from localkmeans_spark.records import Measures
 
@@ -110,7 +111,7 @@ def _moments_of(data: DataSummary, centers: np.ndarray) -> Request:
         return Moments(means, weights, scatter)
 
     return Request(
-        "measure", "means of clusters", _add_up, (data.frame, centers), _merge_sums, finish,
+        "measure", "means of clusters", _add_up, (data.frame, centers), merge_by_partition, finish,
         centers.nbytes * len(data.frame.sum_grids),
     )  # fmt: skip
 
@@ -122,38 +123,18 @@ def _own(centers: np.ndarray, frame: Frame) -> np.ndarray:
 def _add_up(partition: Partition, order: tuple[Frame, np.ndarray]) -> _Sums:
     frame, centers = order
     own = _own(centers, frame) - partition.origin
-    sums, weights, inertia = np.zeros(own.shape), np.zeros(len(own)), np.zeros(len(own))
-    for block in partition.blocks:
-        x, weight = block
-        labels, sq = label_block(x, own)
-        if isinstance(x, SparseRows):
-            row = x.row_of_entry()
-            values = x.values.astype(np.float64) * (1.0 if weight is None else weight[row])
-            at = labels[row].astype(np.int64) * x.n_features + x.indices
-            np.add.at(sums.reshape(-1), at, values)
-        else:
-            add_cluster_sums(block, labels, sums)
-        weights += np.bincount(labels, weight, len(own))
-        inertia += np.bincount(labels, sq if weight is None else sq * weight, len(own))
+    sums = np.zeros(own.shape)
+    _, weights, inertia = assign_blocks(partition.blocks, own, sums)
     sums += weights[:, None] * (partition.origin - frame.mean)
     grids = frame.sum_grids[:, None]
     return _Sums(np.array([partition.number]), on_grids(sums, grids), weights[None], inertia[None])
-
-
-def _merge_sums(left: _Sums, right: _Sums) -> _Sums:
-    return _Sums(
-        np.concatenate([left.partitions, right.partitions]),
-        left.sums + right.sums,
-        np.concatenate([left.weights, right.weights]),
-        np.concatenate([left.inertia, right.inertia]),
-    )
 
 
 def _silhouettes_of(data: DataSummary, centers: np.ndarray, moments: Moments) -> Request:
     """Ask for sums of silhouettes and of distances from the means, two arrays of shape (k,)."""
     order = data.frame, centers, moments
     return Request(
-        "measure", "silhouettes", _add_silhouettes, order, _join, _in_order, 16 * len(centers)
+        "measure", "silhouettes", _add_silhouettes, order, add, _in_order, 16 * len(centers)
     )
 
 
@@ -164,10 +145,6 @@ def _add_silhouettes(
     own = _own(centers, frame) - partition.origin
     moments = moments._replace(means=frame.to_partition(moments.means, partition))
     return [(partition.number, np.stack(silhouette_sums(partition.blocks, own, moments)))]
-
-
-def _join(left: list[Any], right: list[Any]) -> list[Any]:
-    return left + right
 
 
 def _in_order(found: list[tuple[int, np.ndarray]]) -> np.ndarray:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import add
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -73,7 +74,7 @@ def together(requests: Sequence[Request]) -> Request:
         answer_all,
         [(request.worker, request.order) for request in requests],
         partial(_merge_all, merges=[request.merge for request in requests]),
-        partial(_finish_all, finishes=[request.finish for request in requests]),
+        lambda found: [request.finish(item) for request, item in zip(requests, found, strict=True)],
         sum(request.nbytes for request in requests),
     )
 
@@ -85,10 +86,6 @@ def answer_all(partition: Partition, requests: Sequence[tuple[Worker, Any]]) -> 
 
 def _merge_all(left: list[Any], right: list[Any], merges: Sequence[Merge]) -> list[Any]:
     return [merge(a, b) for merge, a, b in zip(merges, left, right, strict=True)]
-
-
-def _finish_all(found: list[Any], finishes: Sequence[Callable[[Any], Any]]) -> list[Any]:
-    return [finish(item) for finish, item in zip(finishes, found, strict=True)]
 
 
 class DrawOrder(NamedTuple):
@@ -121,7 +118,7 @@ def arrivals(
         DrawOrder(
             data.frame, seed, number, centers, duration=duration, size=_MOST_ARRIVALS * wanted
         ),
-        _join,
+        add,
         _in_time_order,
         8 * wanted * data.n_features // max(1, len(data.statistics)),
     )
@@ -134,10 +131,6 @@ def _draw_arrivals(partition: Partition, order: DrawOrder) -> list[Arrivals]:
     rng = order.generator(partition)
     found = draws.draw_arrivals(partition.blocks, centers, order.duration, rng, order.size, off_by)
     return [replace(found, rows=frame.from_partition(found.rows, partition))]
-
-
-def _join(left: list[Any], right: list[Any]) -> list[Any]:
-    return left + right
 
 
 def _in_time_order(found: list[Arrivals]) -> Arrivals:
@@ -164,7 +157,7 @@ def random_rows(data: DataSummary, size: int, seed: int, number: int) -> Request
         _draw_rows,
         DrawOrder(data.frame, seed, number, np.empty((0, 0)), size=size),
         partial(_smallest_keys, size=size),
-        _rows_of,
+        lambda found: found[1],
         8 * size * data.n_features,
     )
 
@@ -181,10 +174,6 @@ def _smallest_keys(left: Any, right: Any, size: int) -> tuple[np.ndarray, np.nda
     return draws.smallest_keys(keys, [left[1], right[1]], size)
 
 
-def _rows_of(found: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    return found[1]
-
-
 def sample(data: DataSummary, size: int, seed: int, number: int) -> Request:
     """Draw about ``size`` rows, from each partition by its weight, that stand for all rows.
 
@@ -197,8 +186,8 @@ def sample(data: DataSummary, size: int, seed: int, number: int) -> Request:
         "drawing a sample",
         _draw_sample,
         DrawOrder(data.frame, seed, number, np.empty((0, 0)), sizes=sizes),
-        _join,
-        partial(_as_sample, dtype=data.dtype),
+        add,
+        lambda found: Sample(*_rows_and_weights(found), data.dtype),
         8 * size * data.n_features // max(1, len(data.statistics)),
     )
 
@@ -209,10 +198,6 @@ def _draw_sample(
     size = order.sizes[partition.number]
     rows, weights = draws.draw_sample(partition.blocks, size, order.generator(partition))
     return [(partition.number, order.frame.from_partition(rows, partition), weights)]
-
-
-def _as_sample(found: list[tuple[int, np.ndarray, np.ndarray]], dtype: str) -> Sample:
-    return Sample(*_rows_and_weights(found), dtype)
 
 
 def _rows_and_weights(
@@ -232,17 +217,10 @@ def all_rows(data: DataSummary) -> Request:
             data.frame, 0, 0, np.empty((0, 0)),
             sizes={item.partition: item.n_points for item in data.statistics},
         ),
-        _join,
+        add,
         _rows_and_weights,
         8 * data.n_points * (data.n_features + 1) // max(1, len(data.statistics)),
     )  # fmt: skip
-
-
-class WeighOrder(NamedTuple):
-    """Candidates to be weighed, in the shared frame."""
-
-    frame: Frame
-    candidates: np.ndarray
 
 
 def weights_of(data: DataSummary, candidates: np.ndarray) -> Request:
@@ -251,21 +229,17 @@ def weights_of(data: DataSummary, candidates: np.ndarray) -> Request:
         "seed",
         "weighing candidates",
         _weigh,
-        WeighOrder(data.frame, candidates),
-        np.add,
-        _sum_of_parts,
+        (data.frame, candidates),
+        add,
+        lambda found: found.sum(axis=0),
         8 * len(candidates),
     )
 
 
-def _weigh(partition: Partition, order: WeighOrder) -> np.ndarray:
-    centers = order.frame.to_partition(order.candidates, partition)
-    _, weights = lloyd_step(partition.blocks, centers)
-    return on_grids(weights, order.frame.weight_grids)
-
-
-def _sum_of_parts(found: np.ndarray) -> np.ndarray:
-    return found.sum(axis=0)
+def _weigh(partition: Partition, frame_and_candidates: tuple[Frame, np.ndarray]) -> np.ndarray:
+    frame, candidates = frame_and_candidates
+    _, weights = lloyd_step(partition.blocks, frame.to_partition(candidates, partition))
+    return on_grids(weights, frame.weight_grids)
 
 
 def local_round(data: DataSummary, number: int, order: Order) -> Request:
@@ -310,7 +284,7 @@ def assignment(centers: np.ndarray) -> Request:
     """
     name = "final cost and sizes"
     nbytes = 24 * len(centers)
-    return Request("final", name, _assign, centers, _merge_assignments, _in_order, nbytes)
+    return Request("final", name, _assign, centers, merge_by_partition, _in_order, nbytes)
 
 
 def _assign(partition: Partition, centers: np.ndarray) -> Assignment:
@@ -323,13 +297,10 @@ def _assign(partition: Partition, centers: np.ndarray) -> Assignment:
     return Assignment(np.array([partition.number]), sizes, weights[None], inertia[None])
 
 
-def _merge_assignments(left: Assignment, right: Assignment) -> Assignment:
-    return Assignment(
-        np.concatenate([left.partitions, right.partitions]),
-        left.sizes + right.sizes,
-        np.concatenate([left.weights, right.weights]),
-        np.concatenate([left.inertia, right.inertia]),
-    )
+def merge_by_partition(left: Any, right: Any) -> Any:
+    """Merge tuples of which the second array is a sum, the others have a row a partition."""
+    pairs = enumerate(zip(left, right, strict=True))
+    return type(left)(*(add(*pair) if at == 1 else np.concatenate(pair) for at, pair in pairs))
 
 
 def _in_order(found: Assignment) -> Assignment:

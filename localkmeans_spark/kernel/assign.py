@@ -19,7 +19,7 @@ _TREE_ROUNDING = 1e-12
 
 
 def exact_nearest(
-    x: np.ndarray, centers: np.ndarray, with_distances: bool = True
+    x: np.ndarray | SparseRows, centers: np.ndarray, with_distances: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return each row's nearest center and squared distance, free of product rounding.
 
@@ -29,11 +29,11 @@ def exact_nearest(
 
     Parameters
     ----------
-    x : ndarray of shape (n, n_features), float32 or float64
+    x : ndarray of shape (n, n_features), float32 or float64, or SparseRows
     centers : ndarray of shape (k, n_features), float64
         In the frame of ``x``.
     with_distances : bool
-        False saves the distances' time.
+        False saves the distances' time, of rows that are not sparse.
 
     Returns
     -------
@@ -42,6 +42,8 @@ def exact_nearest(
     sq_distances : ndarray of shape (n,), float64
         Never negative; exactly 0 for a row equal to its center. Empty without distances.
     """
+    if isinstance(x, SparseRows):
+        return sparse.exact_nearest(x, centers)
     labels = np.zeros(len(x), dtype=np.int32)
     sq_distances = np.empty(len(x) if with_distances else 0)
     label = _labeller(centers, x.dtype)

@@ -77,6 +77,9 @@ def add_cluster_sums(block: Block, labels: np.ndarray, sums: np.ndarray) -> None
     Runs on: executor.
     """
     x, sample_weight = block
+    if isinstance(x, SparseRows):
+        sparse.add_cluster_sums(x, sample_weight, labels, sums)
+        return
     k, n_features = sums.shape
     step = rows_per_sum(n_features, k)
     ones = np.ones(min(step, len(x))) if sample_weight is None else None
@@ -107,10 +110,10 @@ def lloyd_step(blocks: Sequence[Block], centers: np.ndarray) -> tuple[np.ndarray
     scorer = Scorer(centers)
     for block in blocks:
         if isinstance(block.x, SparseRows):
-            sparse.add_step(block.x, block.weight, centers, sums, weights)
-            continue
-        labels = np.empty(len(block.x), dtype=np.int32)
-        scorer.nearest(block.x, labels)
+            labels = sparse.nearest(block.x, centers)
+        else:
+            labels = np.empty(len(block.x), dtype=np.int32)
+            scorer.nearest(block.x, labels)
         add_cluster_sums(block, labels, sums)
         weights += np.bincount(labels, weights=block.weight, minlength=len(centers))
     return sums, weights

@@ -11,9 +11,8 @@ import math
 
 import numpy as np
 
-from localkmeans_spark.kernel.chunks import rows_per_sum, slices
-from localkmeans_spark.kernel.differences import sq_distance_to
-from localkmeans_spark.kernel.draws import Arrivals
+from localkmeans_spark.kernel.chunks import slices
+from localkmeans_spark.kernel.draws import Arrivals, sq_distances_to_nearest
 from localkmeans_spark.kernel.lloyd import Block, add_cluster_sums
 from localkmeans_spark.kernel.nearest import Scorer
 
@@ -122,21 +121,12 @@ class Sample:
     def nearest_sq_distances(self, centers: np.ndarray) -> np.ndarray:
         """Squared distance of each row to the nearest of centers, shape (n,)."""
         if len(centers) >= _MANY_CENTERS:
-            return self._sq_distances_to_nearest_of_many(centers)
+            return sq_distances_to_nearest(self.x, centers).astype(self.x.dtype)
         nearest = np.full(len(self.x), np.inf, dtype=self.x.dtype)
         step = max(1, (16 << 20) // (4 * max(1, len(self.x))))
         for start in range(0, len(centers), step):
             found = self.sq_distances(centers[start : start + step]).min(axis=0)
             np.minimum(nearest, found, out=nearest)
-        return nearest
-
-    def _sq_distances_to_nearest_of_many(self, centers: np.ndarray) -> np.ndarray:
-        """By rows, in chunks that fit the cache together with their products."""
-        labels = np.empty(len(self.x), dtype=np.int32)
-        Scorer(centers).nearest(self.x, labels)
-        nearest = np.empty(len(self.x), dtype=self.x.dtype)
-        for rows in slices(len(self.x), rows_per_sum(self.x.shape[1], 1)):
-            nearest[rows] = sq_distance_to(self.x[rows], centers, labels[rows])
         return nearest
 
     def cost(self, centers: np.ndarray) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from localkmeans_spark.kernel.differences import sq_distance_to, sq_distances_between
+from localkmeans_spark.kernel.differences import sq_distances_between
 from localkmeans_spark.kernel.draws import Arrivals, sq_distances_to_nearest, weighted_indices
 from localkmeans_spark.kernel.lloyd import Block, lloyd_step, means_or_kept
 from localkmeans_spark.kernel.nearest import Scorer
@@ -207,9 +207,7 @@ def n_trials(k: int) -> int:
 def _sq_distances_to_nearest(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
     if len(centers) < _MANY_CLUSTERS:
         return sq_distances_between(rows, centers).min(axis=1)
-    labels = np.empty(len(rows), dtype=np.int32)
-    Scorer(centers).nearest(rows, labels)
-    return sq_distance_to(rows, centers, labels)
+    return sq_distances_to_nearest(rows, centers)
 
 
 class _Judge:

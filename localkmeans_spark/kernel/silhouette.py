@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
 from localkmeans_spark.kernel.lloyd import Block
@@ -29,13 +28,6 @@ class Moments(NamedTuple):
     means: np.ndarray
     weights: np.ndarray
     scatter: np.ndarray
-
-
-def label_block(x: np.ndarray | SparseRows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return exact labels and squared distances of a block, dense or sparse."""
-    if isinstance(x, SparseRows):
-        return sparse.exact_nearest(x, centers)
-    return exact_nearest(x, centers)
 
 
 def silhouette_sums(
@@ -68,7 +60,7 @@ def silhouette_sums(
     extra = np.where(weights > 0, scatter, np.inf)
     silhouettes, distances = np.zeros(k), np.zeros(k)
     for x, weight in blocks:
-        labels, _ = label_block(x, centers)
+        labels, _ = exact_nearest(x, centers)
         for rows in slices(len(x), rows_per_chunk(x.shape[1], k, 8)):
             own = labels[rows]
             w = np.ones(len(own)) if weight is None else weight[rows]

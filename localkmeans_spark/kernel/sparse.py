@@ -91,33 +91,19 @@ def nearest(x: SparseRows, centers: np.ndarray) -> np.ndarray:
     return labels
 
 
-def add_step(
-    x: SparseRows,
-    weight: np.ndarray | None,
-    centers: np.ndarray,
-    sums: np.ndarray,
-    weights: np.ndarray,
+def add_cluster_sums(
+    x: SparseRows, weight: np.ndarray | None, labels: np.ndarray, sums: np.ndarray
 ) -> None:
-    """Assign rows to their nearest centers; add them to cluster sums and weights in place.
+    """Add weighted rows to the sums of their clusters, (k, n_features) float64, C-contiguous.
 
-    Parameters
-    ----------
-    x : SparseRows
-    weight : ndarray of shape (n,), float64, or None
-    centers : ndarray of shape (k, n_features), float64
-    sums : ndarray of shape (k, n_features), float64, C-contiguous
-        Increased where rows have entries; nothing else of it is touched.
-    weights : ndarray of shape (k,), float64
-        Increased.
+    Nothing of ``sums`` is touched where rows have no entries.
     """
-    labels = nearest(x, centers)
     row = x.row_of_entry()
     values = x.values.astype(np.float64)
     if weight is not None:
         values *= weight[row]
     target = labels[row].astype(np.int64) * x.n_features + x.indices
     np.add.at(sums.reshape(-1), target, values)
-    weights += np.bincount(labels, weights=weight, minlength=len(centers))
 
 
 def exact_nearest(x: SparseRows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

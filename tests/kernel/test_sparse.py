@@ -8,7 +8,7 @@ from localkmeans_spark.kernel import sparse
 from localkmeans_spark.kernel.assign import assign_rows, exact_nearest
 from localkmeans_spark.kernel.chunks import rows_made_dense
 from localkmeans_spark.kernel.draws import draw_arrivals, draw_row, sq_distances_to_nearest
-from localkmeans_spark.kernel.lloyd import Block
+from localkmeans_spark.kernel.lloyd import Block, lloyd_step
 from localkmeans_spark.kernel.local_steps import local_phase
 from localkmeans_spark.kernel.sparse_rows import (
     SparseRows,
@@ -33,8 +33,7 @@ def test_one_step_by_hand():
     # Squared distances: 1 to the first, 1 to the second, 1 to the first.
     rows = from_dense(np.array([[2.0, 0, 0], [0, 0, 4.0], [0, 0, 0]]))
     centers = np.array([[1.0, 0, 0], [0, 0, 3.0]])
-    sums, weights = np.zeros((2, 3)), np.zeros(2)
-    sparse.add_step(rows, np.array([1.0, 2.0, 5.0]), centers, sums, weights)
+    sums, weights = lloyd_step([Block(rows, np.array([1.0, 2.0, 5.0]))], centers)
     np.testing.assert_array_equal(sums, [[2, 0, 0], [0, 0, 8]])
     np.testing.assert_array_equal(weights, [6, 2])
     labels, sq_distances = sparse.exact_nearest(rows, centers)

@@ -1,6 +1,6 @@
 """The soak: fits on a cluster that is being broken, against the bits of undisturbed ones.
 
-    python -m tests.soak.run --faults 200 --minutes 20 --seed 1
+    python -m tests.soak.run --faults 200 --minutes 60 --seed 1
 
 Each fit must give the bits of the undisturbed fit or one clear error of this library. Everything
 else is a failure: it is kept in the output folder with what is needed to run it again, and the exit
@@ -229,10 +229,10 @@ def main(argv: list[str] | None = None) -> int:
     """Run the soak; return 0 if every fit ended as it must, 1 otherwise."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak.run", description=__doc__)
     parser.add_argument("--faults", type=int, default=200, help="stop after that many")
-    parser.add_argument("--minutes", type=float, default=20.0, help="begin no fit after that")
+    parser.add_argument("--minutes", type=float, default=60.0, help="begin no fit after that")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=len(KINDS) * len(LAYOUTS))
-    parser.add_argument("--most-faults", type=int, default=3, help="in one fit")
+    parser.add_argument("--most-faults", type=int, default=8, help="in one fit")
     parser.add_argument("--only", nargs="+", choices=list(SHARES), default=list(SHARES))
     parser.add_argument("--output", type=Path, default=Path("build/soak"))
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
