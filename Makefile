@@ -56,7 +56,7 @@ test: $(READY)  ## run the test suite
 matrix: $(READY)  ## the tests with every PySpark, Pythons and libraries old and new: hours
 	$(BIN)/nox $(ARGS)
 
-soak: $(READY)  ## 200 faults in fits on a real cluster, about 20 minutes; needs Linux
+soak: $(READY)  ## 200 faults in fits on a real cluster, about 40 minutes; needs Linux
 	$(BIN)/python -m tests.soak.run $(ARGS)
 
 fuzz: $(READY)  ## 2,000 random tables and parameters against a slow reference
