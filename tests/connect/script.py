@@ -12,7 +12,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyspark
 from pyspark.errors import PySparkException
+from pyspark.ml import Pipeline, PipelineModel
+from pyspark.ml.evaluation import ClusteringEvaluator
+from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark import InvalidInputError, LocalKMeans
@@ -49,6 +53,26 @@ def _answers(rows: DataFrame) -> list[str]:
     labelled = wide.transform(rows).drop("features").toPandas().sort_values("first")
     tables = [sweep.table, *vars(description).values(), nearest, model.drift(rows).table, labelled]
     return [table.to_csv() for table in tables if isinstance(table, pd.DataFrame)]
+
+
+def _in_pipelines(rows: DataFrame, folder: str) -> dict[str, Any]:
+    """Fit in pipelines and tuning of ``pyspark.ml``, which Connect has from PySpark 4.0 on."""
+    kmeans = LocalKMeans(seed=1, maxIter=3)
+    pipeline = Pipeline(stages=[kmeans.copy({kmeans.k: 3})])
+    model = pipeline.fit(rows)
+    model.write().overwrite().save(folder)
+    loaded = PipelineModel.load(folder)
+    validator = CrossValidator(
+        estimator=kmeans,
+        estimatorParamMaps=ParamGridBuilder().addGrid(kmeans.k, [2, 3]).build(),
+        evaluator=ClusteringEvaluator(),
+        numFolds=2,
+        seed=1,
+    )
+    labels = [
+        [row.prediction for row in each.transform(rows).collect()] for each in (model, loaded)
+    ]
+    return {"labels": labels, "metrics": list(map(float, validator.fit(rows).avgMetrics))}
 
 
 def _commands(spark: SparkSession, rows: DataFrame, folder: str) -> dict[str, Any]:
@@ -131,6 +155,8 @@ def main() -> None:
         [row.prediction for row in each.transform(rows).collect()] for each in (model, loaded)
     ]
     found["commands"] = _commands(spark, rows, sys.argv[1])
+    if pyspark.__version__ >= "4":
+        found["pipelines"] = _in_pipelines(rows, f"{sys.argv[1]}/pipeline")
     found["cost"] = [model.summary.trainingCost, model.evaluate(rows).inertia]
     LocalKMeans(k=4).save(f"{sys.argv[1]}/estimator")
     found["k"] = LocalKMeans.load(f"{sys.argv[1]}/estimator").getK()

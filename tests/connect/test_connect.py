@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
 from tests.connect.script import SOME
@@ -64,6 +65,14 @@ def test_models_are_saved_loaded_and_used(found: dict[str, Any]) -> None:
     assert len(set(fresh)) == 3
     assert found["cost"][0] == pytest.approx(found["cost"][1], rel=1e-9)
     assert found["k"] == 4
+
+
+def test_pipelines_and_tuning(found: dict[str, Any]) -> None:
+    if pyspark.__version__ < "4":
+        pytest.skip("pyspark.ml needs PySpark 4.0 on Connect")
+    fresh, loaded = found["pipelines"]["labels"]
+    assert fresh == loaded and len(set(fresh)) == 3
+    assert len(found["pipelines"]["metrics"]) == 2
 
 
 def test_the_command_line(found: dict[str, Any]) -> None:
