@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -37,8 +39,51 @@ def test_only_the_library_is_installed():
         installed = metadata.distribution("localkmeans_spark")
     except metadata.PackageNotFoundError:
         pytest.skip("not installed here; `make setup` installs it")
-    assert (installed.read_text("top_level.txt") or "").split() == ["localkmeans_spark"]
     assert installed.version == localkmeans_spark.__version__
+    (command,) = installed.entry_points.select(group="console_scripts")
+    assert (command.name, command.value) == ("localkmeans", "localkmeans_spark.cli.main:main")
+
+
+def built(folder: Path, when: int) -> dict[str, Path]:
+    """Build wheel and sdist from copies whose files are of another time; by their endings."""
+    sources = folder / "sources"
+    shutil.copytree(
+        REPOSITORY / "localkmeans_spark", sources / "localkmeans_spark",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )  # fmt: skip
+    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
+        shutil.copy(REPOSITORY / name, sources)
+    for path in sources.rglob("*"):
+        os.utime(path, (when, when))
+    targets = ["-t", "wheel", "-t", "sdist", "-d", str(folder)]
+    command = [sys.executable, "-m", "hatchling", "build", *targets]
+    subprocess.run(command, cwd=sources, check=True, capture_output=True)
+    return {path.suffix: path for path in folder.iterdir() if path.is_file()}
+
+
+def test_wheel_and_sdist_are_the_same_bytes_and_complete(tmp_path):
+    pytest.importorskip("hatchling")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    first, second = built(tmp_path / "a", 1_500_000_000), built(tmp_path / "b", 1_700_000_000)
+    for ending in (".whl", ".gz"):
+        assert first[ending].read_bytes() == second[ending].read_bytes()
+    files = {
+        str(path.relative_to(REPOSITORY))
+        for path in (REPOSITORY / "localkmeans_spark").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    in_wheel = zipfile.ZipFile(first[".whl"]).namelist()
+    assert {name for name in in_wheel if ".dist-info/" not in name} == files
+    assert {"localkmeans_spark/py.typed", "localkmeans_spark/cli/report.html.j2"} <= files
+    scripts = next(name for name in in_wheel if name.endswith("entry_points.txt"))
+    told = zipfile.ZipFile(first[".whl"]).read(scripts).decode()
+    assert "localkmeans = localkmeans_spark.cli.main:main" in told
+    with tarfile.open(first[".gz"]) as archive:
+        in_sdist = {name.split("/", 1)[1] for name in archive.getnames()}
+    assert files <= in_sdist
+    others = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "PKG-INFO"}
+    assert in_sdist - files == others
 
 
 class TestZip:
