@@ -230,6 +230,7 @@ def _report(
         "empty clusters": record.empty_clusters,
         "seed": str(record.seed),
         "safeguard": "on" if record.safeguard else "off",
+        "standardize": "off" if model.frame.scales is None else "on",
         "precision": f"{record.dtype} rows, float64 sums",
         "finished": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         "software": f"localkmeans_spark {__version__}, PySpark {pyspark.__version__}, "
@@ -248,5 +249,6 @@ def _report(
             command=masked(command_line(options, record.seed)),
             weighted=table.weight_col is not None,
             measures=measures,
+            scales=model.frame.scales,
         )
     )

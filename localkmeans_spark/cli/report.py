@@ -51,6 +51,8 @@ class ReportData:
     weighted : bool
     measures : dict of str to float
         ``silhouette``, ``calinski_harabasz``, ``agreement``, as far as they are known.
+    scales : ndarray of shape (d,), or None
+        What the fit divided features by (``standardize``).
     """
 
     title: str
@@ -64,6 +66,7 @@ class ReportData:
     command: str = ""
     weighted: bool = False
     measures: dict[str, float] = field(default_factory=dict)
+    scales: np.ndarray | None = None
 
 
 def render(data: ReportData) -> str:
@@ -220,11 +223,13 @@ def rounds_picture(record: FitRecord) -> str:
 
 def projection_picture(data: ReportData, is_cosine: bool) -> str:
     """Draw sampled rows and centers in the plane of their principal components."""
-    rows = data.sample
-    if is_cosine:  # it compares directions: the picture shows the rows as the fit saw them
+    # The picture shows the rows as the fit saw them: standardized, or as directions.
+    scales = 1.0 if data.scales is None else data.scales
+    rows, centers = data.sample / scales, data.centers / scales
+    if is_cosine:
         rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     middle, directions, shares = principal_plane(rows)
-    points, centers = ((each - middle) @ directions.T for each in (rows, data.centers))
+    points, centers = ((each - middle) @ directions.T for each in (rows, centers))
     colors = np.array(cluster_colors(data.record.k))
     is_named = data.record.k <= _MOST_NAMED
     figure = new_figure(7.2, 5.4)

@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from localkmeans_spark.cli.messages import rounds_table
-from localkmeans_spark.cli.report import ReportData, cluster_colors, principal_plane, render
+from localkmeans_spark.cli.report import (
+    ReportData,
+    cluster_colors,
+    principal_plane,
+    projection_picture,
+    render,
+)
 from localkmeans_spark.metrics import Confusion
 from localkmeans_spark.summary import FitRecord, LocalKMeansSummary, RoundRecord
 
@@ -238,6 +244,17 @@ def test_plane_is_that_of_the_svd(shape: tuple[int, int]) -> None:
         assert abs(directions[i] @ vectors[:, -1 - i]) == pytest.approx(1)
         assert shares[i] == pytest.approx(values[-1 - i] / values.sum())
         assert directions[i].max() >= -directions[i].min()
+
+
+def test_the_picture_of_a_standardized_fit_is_that_of_standardized_rows() -> None:
+    data = report_data(fit_record())
+    scales = np.array([1.0, 1000.0, 0.5, 3.0])
+    wide = replace(data, sample=data.sample * scales, centers=data.centers * scales)
+    divided = replace(wide, scales=scales)
+    assert projection_picture(divided, False) == projection_picture(data, False)
+    assert projection_picture(wide, False) != projection_picture(data, False)
+    assert "of the standardized features" in render(divided)
+    assert "of the standardized features" not in render(wide)
 
 
 @pytest.mark.parametrize("k", [1, 10, 11, 60])
