@@ -18,7 +18,7 @@ from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
 from localkmeans_spark.accessors import NEW_COLUMNS
 from localkmeans_spark.data.column_names import ColumnNames, quoted
 from localkmeans_spark.data.columns import check_batch, check_dataframe
-from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 from localkmeans_spark.svg import readable
 
 if TYPE_CHECKING:
@@ -104,8 +104,10 @@ def describe(
         raise invalid(owner, "argument 'n'", "an integer >= 0", n_rows, "Use 3, for example.")
     names = ColumnNames(dataset, owner)
     columns = {name: names.resolve(name, "profile") for name in profile}
-    scored = scored_rows(model, dataset).where(F.col(CLUSTER) < len(model.centers))
+    scored = _counted(model, scored_rows(model, dataset), F.col(CLUSTER))
     features, totals = _features(model, dataset, scored)
+    if not totals["size"].sum():
+        raise no_rows(owner)
     clusters = _clusters(model, features, totals)
     shown = [name for name in dataset.columns if name not in (CLUSTER, DISTANCE)]
     near = [_extreme(scored, shown, n_rows, kind) for kind in ("nearest", "farthest") if n_rows]
@@ -145,10 +147,21 @@ def nearest_of(model: LocalKMeansModel, dataset: DataFrame, n: int) -> DataFrame
             "Rename the table's column, or set another predictionCol or distanceCol.",
         )  # fmt: skip
     label, distance = (quoted(own.getPredictionCol()), quoted(own.getDistanceCol()))
-    scored = own.transform(dataset).where(F.col(label) < len(model.centers))
+    scored = _counted(model, own.transform(dataset), F.col(label))
     order = Window.partitionBy(label).orderBy(distance)
     ranked = scored.withColumn("rank", F.row_number().over(order))
     return ranked.where(F.col("rank") <= n).orderBy(label, "rank")
+
+
+def _counted(model: LocalKMeansModel, scored: DataFrame, label: Column) -> DataFrame:
+    """Keep the rows that have a cluster and count: a row of weight 0 is as if it were absent."""
+    return scored.where((label < len(model.centers)) & (_weight(model) != 0))
+
+
+def no_rows(owner: str) -> InvalidInputError:
+    """Build the error for a table of which no row counts."""
+    fix = "Check the filter, or skip batches without rows (df.isEmpty())."
+    return invalid(owner, "the data", "at least 1 row with a cluster", Fact("0 rows"), fix)
 
 
 def _extreme(scored: DataFrame, shown: list[str], n: int, kind: str) -> pd.DataFrame:

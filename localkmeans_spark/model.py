@@ -17,7 +17,7 @@ from localkmeans_spark.config import DataConfig
 from localkmeans_spark.data.columns import check_batch, check_dataframe, ingest_columns
 from localkmeans_spark.data.ingest import origin_of
 from localkmeans_spark.data.workers import use_drivers_python
-from localkmeans_spark.describe import Description, describe, nearest_of
+from localkmeans_spark.describe import Description, describe, nearest_of, no_rows
 from localkmeans_spark.drift import Drift, drift_of
 from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.kernel.scale import factors_of
@@ -267,7 +267,10 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
 
     def drift(self, dataset: DataFrame) -> Drift:
         """Compare shares and distances by cluster with those of the fit, in one pass."""
-        return drift_of(self.summary.record, self.evaluate(dataset))
+        now = self.evaluate(dataset)
+        if not sum(now.clusterSizes):
+            raise no_rows("LocalKMeansModel")
+        return drift_of(self.summary.record, now)
 
     def evaluate(self, dataset: DataFrame) -> LocalKMeansEvaluation:
         """Measure cost and sizes on data, in one pass.

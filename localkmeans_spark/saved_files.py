@@ -157,18 +157,27 @@ def is_there(session: SparkSession, path: str) -> bool:
 def is_replaceable(session: SparkSession, path: str) -> bool:
     """Say whether a directory is empty, or holds what Spark ML or this library saved.
 
-    That is ``metadata`` with part files that begin with a line of JSON with a class.
+    That is ``metadata`` with part files that begin with a line of JSON with a class, and other
+    directories: those that a class of this library writes. Spark Connect sees ``metadata`` alone.
     """
+    names: list[str] = []
     if not is_connect(session):
         place = HadoopPath(session, path)
-        if place.is_directory() and not place.names():
+        names = place.names()
+        if not names and place.is_directory():
             return True
+        if not all(place.child(name).is_directory() for name in names):
+            return False
         if not any(name.startswith("part-") for name in place.child("metadata").names()):
             return False
     try:
         first: Any = session.read.text(f"{literal(path)}/metadata").head()
-        return isinstance(json.loads(first[0])["class"], str)
-    except (PySparkException, Py4JError, LookupError, TypeError, ValueError, RecursionError):
+        name = json.loads(first[0])["class"]
+        return not name.startswith(f"{PACKAGE}.") or {"metadata", "data"}.issuperset(names)
+    except (
+        PySparkException, Py4JError, AttributeError, LookupError, TypeError, ValueError,
+        RecursionError,
+    ):  # fmt: skip
         return False
 
 

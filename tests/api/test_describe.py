@@ -10,7 +10,7 @@ import pytest
 from pyspark.ml.feature import VectorAssembler
 from pyspark.sql import functions as F
 
-from localkmeans_spark import InvalidInputError, LocalKMeans
+from localkmeans_spark import InvalidInputError, LocalKMeans, LocalKMeansModel
 
 NAMES = ["age", "visits", "noise"]
 
@@ -112,6 +112,28 @@ def test_columns_named_as_those_of_the_tables(fitted, frame):
         own = fitted.copy({fitted.getParam(name): "rank"})
         with pytest.raises(InvalidInputError, match="column 'rank' must be free"):
             own.nearest(frame, 1)
+
+
+def test_rows_of_weight_0_are_as_if_absent(fitted, frame):
+    ghosts = frame.withColumn("w", F.lit(0.0)).withColumn("region", F.lit("nowhere"))
+    both = frame.union(ghosts)
+    found, expected = (fitted.describe(rows, ["region"], n=2) for rows in (both, frame))
+    for name in ("clusters", "features", "profile"):
+        pd.testing.assert_frame_equal(getattr(found, name), getattr(expected, name))
+    assert set(found.rows["w"]) <= {1.0, 2.0, 3.0}
+    assert fitted.nearest(both, 3).where("w = 0").count() == 0
+    assert fitted.nearest(both, 3).count() == 9
+
+
+def test_a_table_without_rows_is_refused(fitted, frame):
+    unweighted = LocalKMeansModel(fitted.centers).setFeaturesCols(NAMES)
+    for rows, model in ((frame.limit(0), fitted), (frame.limit(0), unweighted),
+                        (frame.withColumn("w", F.lit(0.0)), fitted)):  # fmt: skip
+        with pytest.raises(InvalidInputError, match="at least 1 row with a cluster; got 0 rows"):
+            model.describe(rows)
+        assert model.nearest(rows, 2).count() == 0
+    with pytest.raises(InvalidInputError, match="at least 1 row with a cluster; got 0 rows"):
+        fitted.drift(frame.limit(0))
 
 
 def test_what_cannot_be_described_is_refused(fitted, frame):

@@ -234,6 +234,19 @@ def test_overwrite_leaves_alone_what_was_never_saved(spark, tmp_path, files, mad
     assert {name: (there / name).read_text() for name in files} == files
 
 
+@pytest.mark.parametrize("stranger", ["notes.txt", "notes/today.txt"])
+@pytest.mark.parametrize("saved", [LocalKMeansModel([[0.0], [1.0]]), LocalKMeans(k=3)])
+def test_overwrite_leaves_alone_what_lies_beside_a_model(spark, tmp_path, stranger, saved):
+    path = tmp_path / "model"
+    saved.save(str(path))
+    (path / stranger).parent.mkdir(exist_ok=True)
+    (path / stranger).write_text("mine")
+    with pytest.raises(InvalidInputError, match="must be empty or a saved model"):
+        saved.write().overwrite().save(str(path))
+    assert (path / stranger).read_text() == "mine"
+    assert type(saved).load(str(path)).getK() == saved.getK()
+
+
 def test_overwrite_replaces_what_was_saved_whatever_class_it_is_of(spark, tmp_path):
     places = {name: str(tmp_path / name) for name in ("empty", "mllib", "pipeline", "ours [1]")}
     (tmp_path / "empty").mkdir()
