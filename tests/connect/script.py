@@ -16,6 +16,7 @@ import pyspark
 from pyspark.errors import PySparkException
 from pyspark.ml import Pipeline, PipelineModel
 from pyspark.ml.evaluation import ClusteringEvaluator
+from pyspark.ml.functions import array_to_vector
 from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 from pyspark.sql import DataFrame, SparkSession
 
@@ -58,6 +59,7 @@ def _answers(rows: DataFrame) -> list[str]:
 def _in_pipelines(rows: DataFrame, folder: str) -> dict[str, Any]:
     """Fit in pipelines and tuning of ``pyspark.ml``, which Connect has from PySpark 4.0 on."""
     kmeans = LocalKMeans(seed=1, maxIter=3)
+    rows = rows.select(array_to_vector("features").alias("features"))
     pipeline = Pipeline(stages=[kmeans.copy({kmeans.k: 3})])
     model = pipeline.fit(rows)
     model.write().overwrite().save(folder)
