@@ -267,10 +267,10 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
 
     def drift(self, dataset: DataFrame) -> Drift:
         """Compare shares and distances by cluster with those of the fit, in one pass."""
-        now = self.evaluate(dataset)
+        record, now = self.summary.record, self.evaluate(dataset)
         if not sum(now.clusterSizes):
             raise no_rows("LocalKMeansModel")
-        return drift_of(self.summary.record, now)
+        return drift_of(record, now)
 
     def evaluate(self, dataset: DataFrame) -> LocalKMeansEvaluation:
         """Measure cost and sizes on data, in one pass.
