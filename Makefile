@@ -62,8 +62,9 @@ soak: $(READY)  ## 200 faults in fits on a real cluster, about 40 minutes; needs
 fuzz: $(READY)  ## 2,000 random tables and parameters against a slow reference
 	FUZZ_CASES=2000 FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)} $(BIN)/python -m pytest -s tests/fuzz $(ARGS)
 
+# One thread: a process forked after OpenMP started threads waits for them for ever.
 mutants: $(READY)  ## break the kernel and the driver's decisions, line by line: do tests notice?
-	$(BIN)/python -m mutmut run $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m mutmut run $(ARGS)
 	$(BIN)/python -m tests.mutants
 
 check: $(READY)  ## lint, format, types, import contract

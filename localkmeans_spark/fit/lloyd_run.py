@@ -69,7 +69,7 @@ class _Known:
 
 
 class LloydRun:
-    """One run of LocalKMeans from given centers: a state partition that the driver feeds.
+    """One run of LocalKMeans from given centers: a state machine that the driver feeds.
 
     ``next_order`` says what to do, ``absorb`` takes what came of it, until ``next_order`` gives
     None; then ``settle`` takes the exact inertia of ``centers`` from a last pass, and may ask

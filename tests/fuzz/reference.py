@@ -22,6 +22,7 @@ class Rows:
         n = len(table.x)
         weights = [1.0] * n if table.weights is None else table.weights
         w = np.array([np.nan if v is None else v for v in weights], dtype=np.float64)
+        self.kind = table.kind
         self.is_cosine = options["distanceMeasure"] == "cosine"
         self.dtype = options["dtype"]
         present = w != 0
@@ -83,6 +84,18 @@ class Rows:
         x = self.directions() if self.is_cosine else self.x
         if self.is_cosine:
             centers = centers / np.linalg.norm(centers, axis=1, keepdims=True)
+        try:
+            self._check_rows(x, centers, labels, model)
+        except AssertionError:
+            if self.is_cosine or self.kind not in ("sparse", "mixed"):
+                raise
+            # Rows that stay sparse have no origin near them: a column far from 0 is rounded.
+            self._check_rows(x.astype(self.dtype).astype(float), centers, labels, model)
+
+    def _check_rows(
+        self, x: np.ndarray, centers: np.ndarray, labels: Sequence[int], model: LocalKMeansModel
+    ) -> None:
+        summary, k = model.summary, len(centers)
         # So that squares neither overflow nor vanish.
         unit = 1.0 if self.is_cosine else float(2.0 ** np.frexp(np.abs(x).max())[1])
         x, centers = x / unit, centers / unit

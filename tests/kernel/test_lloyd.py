@@ -1,5 +1,7 @@
 """Lloyd steps against hand-worked cases, laws, and scikit-learn."""
 
+import time
+
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
@@ -61,6 +63,54 @@ def test_an_empty_cluster_keeps_its_center_and_weighs_nothing():
     np.testing.assert_array_equal(phase.sums[1], [0.0, 0.0])
     moved = means_or_kept(phase.sums, phase.weights, centers)
     np.testing.assert_array_equal(moved, [[0.5, 0.5], [1e6, 1e6]])
+
+
+def test_light_rows_near_0_by_hand():
+    # Weights below 1, an inertia below 1.
+    x, w = np.array([[0.1], [0.3], [0.9]]), np.array([0.25, 0.25, 0.5])
+    centers = np.array([[0.1], [0.9]])
+    phase = local_phase(blocks_of(x, w), centers, 1, sum_sq(x, w))
+    np.testing.assert_allclose(phase.inertia, 0.25 * 0.2**2)
+    means = means_or_kept(phase.sums, phase.weights, centers)
+    np.testing.assert_allclose(means, [[0.2], [0.9]])
+
+
+def test_rows_that_leave_take_their_rounding_along():
+    # A row of weight 1e15 goes from the first cluster to the second: what stays is exact.
+    x = np.concatenate([np.linspace(0.1, 1.0, 49), [3.3], np.linspace(9.0, 11.0, 50)])[:, None]
+    w = np.where(x[:, 0] == 3.3, 1e15, 1.0)
+    given = iter([np.array([[0.0], [4.0]])])
+    phase = local_phase(
+        blocks_of(x, w), np.array([[0.0], [10.0]]), 2, sum_sq(x, w), update=lambda *_: next(given)
+    )
+    assert phase.weights[0] == 49.0
+    np.testing.assert_allclose(phase.sums[0], x[:49].sum(axis=0), rtol=1e-13)
+
+
+@pytest.mark.parametrize("move", [lambda c: -c, lambda c: c[::-1], lambda c: c + 1e-9])
+def test_steps_are_exact_however_far_centers_move(move):
+    rng = np.random.default_rng(9)
+    x, centers = rng.normal(size=(3000, 64)).astype(np.float32), rng.normal(size=(40, 64))
+    phase = local_phase(
+        blocks_of(x, size=700, dtype=np.float32), centers, 3, sum_sq(x), settled=True,
+        update=lambda sums, weights, centers: move(centers),
+    )  # fmt: skip
+    sums, weights = lloyd_step(blocks_of(x, dtype=np.float32), move(move(centers)))
+    np.testing.assert_array_equal(phase.weights, weights)
+    np.testing.assert_allclose(phase.sums, sums, rtol=1e-10, atol=1e-10)
+
+
+def test_seconds_are_those_of_the_steps():
+    x = np.random.default_rng(10).normal(size=(2000, 30))
+    began = time.perf_counter()
+    phase = local_phase(blocks_of(x, size=500), x[:50].copy(), 4, sum_sq(x))
+    wall = time.perf_counter() - began
+    assert phase.first_seconds > 0 and phase.later_seconds > 0
+    assert phase.first_seconds + phase.later_seconds <= wall
+
+
+def test_the_largest_norm_by_hand():
+    assert Scorer(np.array([[3.0, 4.0], [1.0, 0.0]])).largest_norm == 5.0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
