@@ -108,6 +108,7 @@ bench: $(READY)  ## every figure of docs/BENCHMARKS.md; takes hours
 	  $(BENCH).compare --n $$1 --d $$2 --k $$3 --warm-up --peers mllib-block \
 	    --json $(BENCH_RESULTS)/compare.json || exit 1; done
 	$(BENCH).cached --json $(BENCH_RESULTS)/cached.json
+	$(BENCH).cached --connect --json $(BENCH_RESULTS)/cached.json
 	$(BENCH).transform --json $(BENCH_RESULTS)/transform.json
 	$(BENCH).seeding --data $(BENCH_DATA) --json $(BENCH_RESULTS)/seeding.json
 	for size in $(BENCH_MANY); do \

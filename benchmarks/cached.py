@@ -3,16 +3,19 @@
 The case of a notebook: the session is warm and the data are cached, as vectors (what MLlib
 needs) and as arrays (what ours takes, too). Every fit has the same iterations and tol 0; the first
 fits of each system are not timed. MLlib uses a native BLAS if one is installed; the figures say.
+``--connect`` does the same in a session of Spark Connect, with its server on this machine.
 
 Example: ``python -m benchmarks.cached --n 400000 --d 64 --k 64``
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -26,6 +29,22 @@ from benchmarks.systems import blas, session
 
 # Java compiles what it runs often: the first fits are slower.
 _WARM_UPS = 2
+
+
+@contextmanager
+def connect_session(options: Namespace) -> Iterator[Any]:
+    """Start a server of Spark Connect and open a session of it."""
+    from pyspark.sql import SparkSession
+
+    from localkmeans_spark.cli.session import ensure_java
+
+    ensure_java()
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-memory {options.driver_memory} pyspark-shell"
+    spark = SparkSession.builder.remote(f"local[{options.cores}]").getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def cached_frames(spark: Any, path: Path) -> tuple[Any, Any]:
@@ -78,14 +97,16 @@ def measure(fits: dict[str, Callable[[], Any]], repeats: int) -> dict[str, dict[
 def main() -> None:
     """Run and print."""
     flags = parser(__doc__, n=400_000, d=64, k=64, iterations=20, local_steps=5, seed=0, repeats=3)
+    flags.add_argument("--connect", action="store_true", help="fit in a session of Spark Connect")
     options = flags.parse_args()
-    with tempfile.TemporaryDirectory() as folder, session(options) as spark:
+    opened = connect_session(options) if options.connect else session(options)
+    with tempfile.TemporaryDirectory() as folder, opened as spark:
         path = Path(folder) / "rows"
         write_mixture(path, options.n, options.d, options.k, files=options.cores)
         found = measure(fits(spark, options, path), options.repeats)
-        native = blas(spark)
+        native = None if options.connect else blas(spark)  # the same jars, where nobody can ask
     print(pd.DataFrame(found).T.to_string())
-    shape = {name: getattr(options, name) for name in ("n", "d", "k", "iterations")}
+    shape = {name: getattr(options, name) for name in ("n", "d", "k", "iterations", "connect")}
     keep(options.json, [{**shape, "blas": native, "fits": found}])
 
 

@@ -73,6 +73,7 @@ def number(x: float | None) -> str:
 
 def render(results: dict[str, list[Row]]) -> str:
     """Return the page."""
+    cached = results["cached"][::-1]
     return jinja2.Template(
         Path(__file__).with_name("page.md.j2").read_text(), undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
@@ -81,6 +82,8 @@ def render(results: dict[str, list[Row]]) -> str:
         size=size, number=number, median=median,
         machines={row["source"][-1]: row["on"] for rows in results.values() for row in rows},
         runs=comparisons(results["compare"]),
+        classic=next(row for row in cached if not row.get("connect")),
+        connect=next((row for row in cached if row.get("connect")), None),
         sweeps={name: sweep(results["growth"], name) for name in GROWS},
         memory=[row for row in results["growth"] if row["kind"] == "memory"],
     )  # fmt: skip
