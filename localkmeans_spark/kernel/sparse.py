@@ -1,7 +1,7 @@
 """Lloyd steps, exact labels and statistics of sparse rows, without making them dense.
 
-Rows keep the origin 0: moving them would fill every entry. A column far from zero in every row
-therefore costs digits here that it does not cost as dense rows; sparse columns are not like that.
+Rows keep the origin 0: moving them would fill every entry. Beside a column far from zero in every
+row, products therefore have fewer digits than those of dense rows, and so do float32 values.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array
 
+from localkmeans_spark.kernel import differences
 from localkmeans_spark.kernel.chunks import rows_made_dense, rows_per_chunk, slices
 from localkmeans_spark.kernel.differences import decide, score_rounding
 from localkmeans_spark.kernel.exact_sum import grid_for, to_grid
 from localkmeans_spark.kernel.sparse_rows import SparseRows
+
+# Squared distances that rounding may change by more than this share are computed of dense rows.
+_ROUGH = 1e-9
 
 
 def prefers_sparse(x: SparseRows) -> bool:
@@ -136,7 +140,7 @@ def exact_nearest(x: SparseRows, centers: np.ndarray) -> tuple[np.ndarray, np.nd
             least = scores.max(axis=1) - slack[rows]
             close = ~(scores < least[:, None])
             _settle(x[rows], centers, close, labels[rows])
-    return labels, _sq_distances(x, narrow, place, grid, sq_norms, labels)
+    return labels, _sq_distances(x, centers, labels, (narrow, place), grid, sq_norms)
 
 
 def _settle(x: SparseRows, centers: np.ndarray, close: np.ndarray, labels: np.ndarray) -> None:
@@ -153,12 +157,12 @@ def sq_distance_to(x: SparseRows, centers: np.ndarray, labels: np.ndarray) -> np
     """Return ``||x_n - centers[labels_n]||**2``, shape (n,), float64.
 
     The part of a center outside a row's entries is ``||c||**2`` less the squares at the entries.
-    Squares are rounded to a grid on which that difference is exact: the result is never
-    negative, 0 for a row that equals its center, and off by at most n_features * 1e-16 * ||c||**2.
+    Squares are rounded to a grid on which that difference is exact: the result is never negative,
+    and 0 for a row that equals its center. Where so little is left of ``||c||**2`` that rounding
+    would count, as beside a column far from 0, rows are made dense, a few at a time.
     """
-    narrow, place = _narrowed(x, centers)
     grid, sq_norms = _exact_sq_norms(centers)
-    return _sq_distances(x, narrow, place, grid, sq_norms, labels)
+    return _sq_distances(x, centers, labels, _narrowed(x, centers), grid, sq_norms)
 
 
 def _exact_sq_norms(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -171,21 +175,31 @@ def _exact_sq_norms(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _sq_distances(
     x: SparseRows,
-    narrow: np.ndarray,
-    place: np.ndarray,
+    centers: np.ndarray,
+    labels: np.ndarray,
+    used: tuple[np.ndarray, np.ndarray],
     grid: np.ndarray,
     sq_norms: np.ndarray,
-    labels: np.ndarray,
 ) -> np.ndarray:
-    row = x.row_of_entry()
+    row, (narrow, place) = x.row_of_entry(), used
     cluster = labels[row]
     at_entries = narrow[cluster, place]
     difference = x.values.astype(np.float64)
     difference -= at_entries
     difference *= difference
     squares = to_grid(at_entries * at_entries, grid[cluster])
-    inside = np.bincount(row, weights=difference, minlength=len(x))
-    return inside + (sq_norms[labels] - np.bincount(row, weights=squares, minlength=len(x)))
+    outside = sq_norms[labels] - np.bincount(row, weights=squares, minlength=len(x))
+    found = np.bincount(row, weights=difference, minlength=len(x)) + outside
+    rough = np.sqrt(x.n_features) * grid[labels] > _ROUGH * found
+    if rough.any():
+        # Not where the center is 0 outside the row's entries.
+        inside = np.bincount(row, weights=at_entries != 0, minlength=len(x))
+        rough &= inside < np.count_nonzero(centers, axis=1)[labels]
+        places = np.flatnonzero(rough)
+        for some in slices(len(places), rows_made_dense(x.n_features)):
+            few = places[some]
+            found[few] = differences.sq_distance_to(x[few], centers, labels[few])
+    return found
 
 
 def column_summary(x: SparseRows, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

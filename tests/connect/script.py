@@ -22,7 +22,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark import InvalidInputError, LocalKMeans
 from localkmeans_spark.cli.main import main as run_command
-from localkmeans_spark.data import frame_jobs, rdd_jobs
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data import frame_jobs
+from localkmeans_spark.data.blocks import open_blocks
+from localkmeans_spark.data.partition import nothing
 from tests.frozen.fits import FITS, result_of
 
 # Those of sparse rows come from RDDs. ``python -m tests.connect.script FOLDER all`` does the rest.
@@ -120,6 +123,14 @@ def _commands(spark: SparkSession, rows: DataFrame, folder: str) -> dict[str, An
     return found
 
 
+def _n_answers(spark: SparkSession) -> int:
+    """Count the answers that come to the client from rows in six partitions."""
+    rows = spark.range(600, numPartitions=6).selectExpr("array(id, 1) as features")
+    with open_blocks(rows, FitConfig(k=2)) as blocks:
+        assert blocks.jobs.n_partitions == 6
+        return blocks.run(nothing, None, nothing, "", summary_bytes=1)[1]
+
+
 def main() -> None:
     """Run everything."""
     builder = SparkSession.builder.remote("local[2]")
@@ -127,13 +138,15 @@ def main() -> None:
     spark = builder.config("spark.sql.warehouse.dir", f"{sys.argv[1]}/warehouse").getOrCreate()
     names = [name for name in FITS if name not in NOT_HERE] if "all" in sys.argv else MOST
     found: dict[str, Any] = {"fits": {name: result_of(spark, name) for name in names}}
-    limit, direct = frame_jobs._ENCLOSED_BYTES, rdd_jobs.DIRECT_BYTES
+    limit, direct = frame_jobs._ENCLOSED_BYTES, frame_jobs._DIRECT_BYTES
     frame_jobs._ENCLOSED_BYTES = 100
     found["payload in a file"] = {name: result_of(spark, name) for name in SOME}
     frame_jobs._ENCLOSED_BYTES = limit
-    rdd_jobs.DIRECT_BYTES = 0
+    found["tasks"] = [_n_answers(spark)]
+    frame_jobs._DIRECT_BYTES = 0
+    found["tasks"].append(_n_answers(spark))
     found["answers merged by tasks"] = {name: result_of(spark, name) for name in SOME}
-    rdd_jobs.DIRECT_BYTES = direct
+    frame_jobs._DIRECT_BYTES = direct
 
     frame = FITS["dense"][0](spark)
     rows = frame.selectExpr("features", "features[0] as first")

@@ -53,6 +53,10 @@ def test_large_centers_large_answers_and_no_cache_change_no_bit(
         assert found[way][name] == found["fits"][name], name
 
 
+def test_a_task_for_each_core_and_fewer_answers_where_they_are_large(found: dict[str, Any]) -> None:
+    assert found["tasks"] == [2, 1]
+
+
 def test_answers_do_not_depend_on_what_is_kept(found: dict[str, Any]) -> None:
     kept, read_again = found["answers"]
     assert len(kept) >= 7 and all(table.count("\n") > 2 for table in kept)

@@ -44,7 +44,7 @@ def test_bits_do_not_depend_on_cores_or_task_order(tmp_path):
     program = tmp_path / "bits.py"
     program.write_text(PROGRAM)
     seen = {}
-    for master, times in (("local[1]", 1), ("local[2]", 1), ("local[4]", 2)):
+    for master, times in (("local[1]", 1), ("local[4]", 2)):
         done = subprocess.run(
             [sys.executable, str(program), master, str(times)],
             capture_output=True,

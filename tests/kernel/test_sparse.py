@@ -97,10 +97,19 @@ def test_ties_are_settled_as_for_dense_rows():
     assert (tied[:, -1] - tied[:, -2] < 1e-12).sum() > 50
 
 
-def test_far_center_and_far_column_stay_accurate():
-    rows = from_dense(np.array([[0.0, 1e6, 0], [0, 1e6 + 1, 0]]))
-    _, sq_distances = sparse.exact_nearest(rows, np.array([[0.0, 1e6, 0.5], [1e6, 0, 0]]))
-    np.testing.assert_allclose(sq_distances, [0.25, 1.25], atol=3 * 1e-16 * 1e12)
+@pytest.mark.parametrize("far", [1e6, 1e9, 1e15])
+def test_far_center_and_far_column_stay_accurate(far):
+    rows = from_dense(np.array([[0.0, far, 0], [0, far + 1, 0]]))
+    _, sq_distances = sparse.exact_nearest(rows, np.array([[0.0, far, 0.5], [far, 0, 0]]))
+    np.testing.assert_allclose(sq_distances, [0.25, 1.25], rtol=1e-9)
+
+
+def test_a_column_far_from_0_in_every_row_costs_no_digits():
+    x = thin(50, 70, seed=9)
+    x[:, 0] = 1e15
+    center = x.mean(axis=0, keepdims=True)
+    _, sq_distances = sparse.exact_nearest(from_dense(x), center)
+    np.testing.assert_allclose(sq_distances, ((x - center) ** 2).sum(axis=1), rtol=1e-12)
 
 
 def test_column_summary_by_hand():
