@@ -63,7 +63,11 @@ class Rows:
         span = np.abs(x - np.median(x, axis=0)).max()
         gaps = distinct[:, None, :] - distinct[None, :, :]
         gaps = np.abs(gaps).max(axis=2)[~np.eye(len(distinct), dtype=bool)]
-        return len(distinct) if gaps.min() > 1e-4 * max(span, np.abs(x).max() * 1e-9) else None
+        size = np.abs(x).max()
+        least = 1e-4 * max(span, size * 1e-9)
+        if self.is_cosine or self.kind in ("sparse", "mixed"):  # kept about 0
+            least = max(least, 4 * _EPSILON[self.dtype] * size)
+        return len(distinct) if gaps.min() > least else None
 
     def directions(self) -> np.ndarray:
         """Return the rows scaled to length 1."""
