@@ -66,7 +66,10 @@ class FrameJobs:
 
     def all_read(self) -> None:
         """Let later tasks take several partitions: each costs some 0.1 s, ten times an RDD's."""
-        self._n_tasks = min(self.n_partitions, self.n_lanes)
+        self._n_tasks = self.n_partitions
+        if int(self._session.version.split(".")[0]) >= 4:
+            # Before, one Arrow batch would hold all blocks of a task: 10,000, whatever their size.
+            self._n_tasks = min(self.n_partitions, self.n_lanes)
         self._tasks = self._blocks.coalesce(self._n_tasks)
 
     def run(

@@ -54,7 +54,7 @@ def test_large_centers_large_answers_and_no_cache_change_no_bit(
 
 
 def test_a_task_for_each_core_and_fewer_answers_where_they_are_large(found: dict[str, Any]) -> None:
-    assert found["tasks"] == [2, 1]
+    assert found["tasks"] == ([2, 1] if pyspark.__version__ >= "4" else [6, 2])
 
 
 def test_answers_do_not_depend_on_what_is_kept(found: dict[str, Any]) -> None:
