@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,10 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyspark
 import pytest
 from sklearn.datasets import load_digits
 
-from jobs.local_cluster import LocalCluster, main
+from jobs.local_cluster import LocalCluster, end_group, main
 from localkmeans_spark.cli.session import build_zip
 from tests.signals import heed_all_signals
 
@@ -96,27 +98,79 @@ def test_zip_is_enough_for_workers_that_lack_the_package(submit, tmp_path):
     assert "/package.zip/localkmeans_spark/errors.py" in out
 
 
-def test_fit_gives_the_same_bits_as_local(cluster, tmp_path):
-    x, y = load_digits(return_X_y=True)
-    np.savez(tmp_path / "digits.npz", X=x, y=y)
-    package = build_zip(tmp_path / "package.zip")
-    submit = ["spark-submit", "--master", cluster.master_url, "--py-files", str(package)]
+@pytest.fixture
+def digits(tmp_path) -> Path:
+    x, _ = load_digits(return_X_y=True)
+    pd.DataFrame({"features": list(x)}).to_parquet(tmp_path / "digits.parquet")
+    return tmp_path
+
+
+def fit_digits(
+    folder: Path, name: str, start: list[str], env: dict[str, str], *flags: str
+) -> tuple[float, bytes]:
+    """Run jobs/fit.py; return the cost that it tells and the bytes of the saved centers."""
+    words = [*start, str(REPOSITORY / "jobs" / "fit.py"), "--input", str(folder / "digits.parquet")]
+    words += ["--k", "10", "--partitions", "12", "--seed", "3", "--no-report"]
+    words += ["--output", str(folder / name), *flags]
+    done = subprocess.run(words, env=env, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    stored = pd.read_parquet(folder / name / "model" / "data").sort_values(["name", "row"])
+    cost = json.loads(done.stdout.splitlines()[-1])["cost"]
+    return cost, np.stack(stored["values"].to_list()).tobytes()
+
+
+def local_fit(folder: Path) -> tuple[float, bytes]:
+    """Return the same of a fit without a cluster."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
+    return fit_digits(folder, "local", [sys.executable], env, "--master", "local[2]")
+
+
+def without_package(cluster: LocalCluster) -> dict[str, str]:
     environment = cluster.environment()
     environment.pop("PYTHONPATH", None)
-    local = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
-    costs, centers = [], []
-    for name, start, env in (("cluster", submit, environment), ("local", [sys.executable], local)):
-        words = [*start, str(REPOSITORY / "jobs" / "fit.py"), "--input", "digits.npz", "--k", "10"]
-        words += ["--partitions", "12", "--seed", "3", "--no-report", "--output", name]
-        words += ["--master", "local[2]"] if name == "local" else []
-        done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        costs.append(json.loads(done.stdout.splitlines()[-1])["cost"])
-        stored = pd.read_parquet(tmp_path / name / "model" / "data")
-        stored = stored.sort_values(["name", "row"])
-        centers.append(np.stack(stored["values"].to_list()).tobytes())
-    assert costs[0] == costs[1]
-    assert centers[0] == centers[1]
+    return environment
+
+
+def test_fit_gives_the_same_bits_as_local(cluster, digits):
+    package = build_zip(digits / "package.zip")
+    submit = ["spark-submit", "--master", cluster.master_url, "--py-files", str(package)]
+    found = fit_digits(digits, "cluster", submit, without_package(cluster))
+    assert found == local_fit(digits)
+
+
+@pytest.fixture
+def connect_server(cluster, tmp_path) -> Iterator[str]:
+    """Start a server of Spark Connect on the cluster by spark-submit; its workers lack us."""
+    if pyspark.__version__ < "4":
+        pytest.skip("the package of PySpark 3.5 has no server of Spark Connect")
+    pytest.importorskip("grpc")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    words = ["spark-submit", "--master", cluster.master_url]
+    words += ["--conf", f"spark.connect.grpc.binding.port={port}"]
+    words += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    with (tmp_path / "server").open("w") as log:
+        server = subprocess.Popen(
+            [*words, "spark-internal"], env=without_package(cluster), cwd=tmp_path,
+            stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while "started at" not in (tmp_path / "server").read_text():
+            assert server.poll() is None, (tmp_path / "server").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        end_group(server, signal.SIGKILL)
+        server.wait()
+
+
+def test_fit_through_a_server_of_spark_connect_gives_the_same_bits(connect_server, digits):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
+    found = fit_digits(digits, "remote", [sys.executable], env, "--master", connect_server)
+    assert found == local_fit(digits)
 
 
 def test_job_survives_killed_executors(cluster, submit, tmp_path):
