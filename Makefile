@@ -50,8 +50,9 @@ paper: $(READY)  ## the paper's figures, 20 trials, into docs/paper/
 paper-quick: $(READY)  ## the same, small: to see that it runs
 	$(BIN)/python jobs/reproduce_paper.py --figure all --quick --output $(PAPER)-quick $(PAPER_DATA)
 
+# Two processes, a file of tests in one of them: tests mostly wait, for Java and for Spark.
 test: $(READY)  ## run the test suite
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 matrix: $(READY)  ## the tests with every PySpark, Pythons and libraries old and new: hours
 	$(BIN)/nox $(ARGS)
