@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from localkmeans_spark.params import PARAMETERS
-from localkmeans_spark.records import RoundRecord
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,6 @@ class FitConfig:
         False when the user left the seed open; a checkpoint may then bring its own.
     owner : str
         Class name shown in error messages.
-    on_round : callable or None
-        Called with each finished :class:`RoundRecord` (progress).
     """
 
     k: int = PARAMETERS["k"].default
@@ -65,5 +61,4 @@ class FitConfig:
     empty_clusters: str = PARAMETERS["emptyClusters"].default
     checkpoint_dir: str | None = None
     owner: str = "LocalKMeans"
-    on_round: Callable[[RoundRecord], None] | None = None
     data: DataConfig = field(default_factory=DataConfig)

@@ -5,7 +5,11 @@ Every message reads ``{Owner}: {subject} must be {rule}; got {value!r}. {One fix
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+# What Spark's errors say, somewhere, when a disk is full.
+FULL_DISK = re.compile(r"No space left on device|Disk quota exceeded")
 
 
 class InvalidInputError(ValueError):

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
+from localkmeans_spark.errors import FULL_DISK, Fact, InvalidInputError, count_of, invalid
 
 if TYPE_CHECKING:
     from localkmeans_spark.summary import FitRecord
@@ -42,7 +42,6 @@ _QUERY = re.compile(
 
 # Spark reports some of what a user can fix only when the rows are read, as errors of any class;
 # these words tell them. A full disk hides behind other words, so it is looked for first.
-_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _SLIPS = re.compile(
     r"PATH_NOT_FOUND|PATH_ALREADY_EXISTS|path does not exist|File \S+ does not exist"
     r"|No FileSystem for scheme|Class \S+FileSystem not found|UnknownHostException"
@@ -269,7 +268,7 @@ def _fixable(error: Exception) -> str | None:
         return None
     from pyspark.errors import AnalysisException
 
-    for about in (_FULL, _SLIPS):
+    for about in (FULL_DISK, _SLIPS):
         if about.search(text):
             return _telling_line(text, about)
     return _telling_line(text) if isinstance(error, AnalysisException) else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from localkmeans_spark.errors import Fact, InvalidInputError, invalid
+from localkmeans_spark.errors import FULL_DISK, Fact, InvalidInputError, invalid
 from localkmeans_spark.spark_private import Py4JError
 
 if TYPE_CHECKING:
@@ -102,7 +102,6 @@ _MISSING = re.compile(
     r"ModuleNotFoundError: No module named "
     r"'(localkmeans_spark|numpy|scipy|pyarrow|pandas|threadpoolctl)"
 )
-_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 
 
 @contextmanager
@@ -130,7 +129,7 @@ def told_plainly(owner: str) -> Iterator[None]:
                 "Install it for their Python (PYSPARK_PYTHON), or pass localkmeans_spark.zip "
                 "('make zip' builds it) with --py-files or sparkContext.addPyFile.",
             ) from None  # fmt: skip
-        if full := _FULL.search(str(error)):
+        if full := FULL_DISK.search(str(error)):
             raise invalid(
                 owner, "the disks Spark keeps data on", "large enough for it", Fact(full[0]),
                 "Free space there, or name other directories (spark.local.dir).",

@@ -33,7 +33,7 @@ logger = logging.getLogger("localkmeans_spark")
 
 _PREFIX = "localkmeans-"
 _ROUND = re.compile(r"round-\d{6,}\.(state|npz)")  # npz until format 2
-_NOT_COMPARED = {"on_round", "checkpoint_dir", "owner"}
+_NOT_COMPARED = {"checkpoint_dir", "owner"}
 
 
 def open_checkpoint(session: SparkSession, config: FitConfig) -> Checkpoint:

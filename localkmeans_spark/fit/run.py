@@ -352,8 +352,6 @@ class Fit:
         logger.info(
             "round %d: %s, inertia %s", record.round, ", ".join(words), inertia, extra=extra
         )
-        if self.config.on_round is not None:
-            self.config.on_round(record)
 
     def state(self) -> tuple[dict[str, Any], list[dict[str, np.ndarray]]]:
         """Return what ``restore`` needs: JSON-ready values, and the arrays of every run."""

@@ -4,6 +4,7 @@ import copy
 import hashlib
 import io
 import logging
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -24,12 +25,25 @@ class StoppedError(Exception):
     """The driver's end, in the middle of a fit."""
 
 
-def stop_after(number):
-    def on_round(record):
-        if record.round > number:
-            raise StoppedError
+@contextmanager
+def stopped_after(number):
+    """The fit inside ends as if its driver died when it tells of the next round."""
 
-    return on_round
+    def stop(line):
+        if getattr(line, "round_record", None) and line.round_record.round > number:
+            raise StoppedError
+        return True
+
+    logger = logging.getLogger("localkmeans_spark")
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addFilter(stop)
+    try:
+        with pytest.raises(StoppedError):
+            yield
+    finally:
+        logger.removeFilter(stop)
+        logger.setLevel(level)
 
 
 def blobs(seed=0):
@@ -65,8 +79,8 @@ def config_of(folder, **changes):
 )
 def test_it_goes_on_where_it_stopped(frame, tmp_path, told, stop, changes):
     whole = fit(frame, config_of(None, **changes))
-    with pytest.raises(StoppedError):
-        fit(frame, config_of(tmp_path, on_round=stop_after(stop), **changes))
+    with stopped_after(stop):
+        fit(frame, config_of(tmp_path, **changes))
     (folder,) = tmp_path.iterdir()
     kept = [f"round-{number:06d}.state" for number in (stop - 1, stop) if number]
     assert sorted(path.name for path in folder.glob("[!.]*")) == kept
@@ -84,8 +98,8 @@ def test_it_goes_on_where_it_stopped(frame, tmp_path, told, stop, changes):
 
 def test_without_a_seed_it_takes_the_checkpoints(frame, tmp_path):
     drawn = config_of(tmp_path, seed=11, seed_given=False)
-    with pytest.raises(StoppedError):
-        fit(frame, replace(drawn, on_round=stop_after(2)))
+    with stopped_after(2):
+        fit(frame, drawn)
     result = fit(frame, replace(drawn, seed=12))
     assert result.record.seed == 11 and result.record.resumed_round == 2
     whole = fit(frame, config_of(None, seed=11))
@@ -98,8 +112,8 @@ def test_reseeded_clusters(spark, tmp_path):
     changes = {"k": 6, "initial_centers": start, "init_mode": "given", "empty_clusters": "reseed"}
     rows = frame_of(spark, split(x, 4))
     whole = fit(rows, config_of(None, **changes))
-    with pytest.raises(StoppedError):
-        fit(rows, config_of(tmp_path, on_round=stop_after(1), **changes))
+    with stopped_after(1):
+        fit(rows, config_of(tmp_path, **changes))
     result = fit(rows, config_of(tmp_path, **changes))
     assert result.record.resumed_round == 1 and result.record.rounds[0].reseeded == 2
     assert result.centers.tobytes() == whole.centers.tobytes()
@@ -110,8 +124,8 @@ def test_reseeded_clusters(spark, tmp_path):
     [({"k": 8}, "k: 9, now 8"), ({"seed": 6}, "seed: 5, now 6"), ({"tol": 0.5}, "tol: 0.0, now")],
 )
 def test_of_other_parameters(frame, tmp_path, told, changes, reason):
-    with pytest.raises(StoppedError):
-        fit(frame, config_of(tmp_path, on_round=stop_after(2)))
+    with stopped_after(2):
+        fit(frame, config_of(tmp_path))
     result = fit(frame, config_of(tmp_path, **changes))
     assert result.record.resumed_round == 0
     (line,) = [text for text in told() if "is not used" in text]
@@ -130,8 +144,8 @@ def test_of_other_parameters(frame, tmp_path, told, changes, reason):
     ],
 )
 def test_of_other_data(spark, frame, tmp_path, told, rows, m, reason):
-    with pytest.raises(StoppedError):
-        fit(frame, config_of(tmp_path, on_round=stop_after(2)))
+    with stopped_after(2):
+        fit(frame, config_of(tmp_path))
     assert fit(frame_of(spark, split(rows, m)), config_of(tmp_path)).record.resumed_round == 0
     (line,) = [text for text in told() if "is not used" in text]
     assert reason in line
@@ -140,8 +154,8 @@ def test_of_other_data(spark, frame, tmp_path, told, rows, m, reason):
 def test_several_fits_go_on_together(frame, tmp_path):
     alone = [config_of(None, k=k, n_init=2) for k in (4, 7)]
     configs = [replace(config, checkpoint_dir=str(tmp_path)) for config in alone]
-    with pytest.raises(StoppedError):
-        fit_many(frame, [replace(config, on_round=stop_after(2)) for config in configs])
+    with stopped_after(2):
+        fit_many(frame, configs)
     for result, config in zip(fit_many(frame, configs), alone, strict=True):
         assert result.record.resumed_round == 2
         assert result.centers.tobytes() == fit(frame, config).centers.tobytes()
@@ -276,8 +290,8 @@ def of_text(text, length=None):
 
 def test_damaged_and_crafted_files_are_set_aside(spark, frame, tmp_path, told):
     """The one before is taken up; each bad file is told of in one line, and ends no fit."""
-    with pytest.raises(StoppedError):
-        fit(frame, config_of(tmp_path, on_round=stop_after(3)))
+    with stopped_after(3):
+        fit(frame, config_of(tmp_path))
     first, last = sorted(tmp_path.glob("*/round-*.state"))
     good = last.read_bytes()
     config = config_of(tmp_path)
@@ -300,8 +314,8 @@ def test_damaged_and_crafted_files_are_set_aside(spark, frame, tmp_path, told):
 
 
 def test_a_file_larger_than_any_checkpoint_is_not_read(frame, tmp_path, told):
-    with pytest.raises(StoppedError):
-        fit(frame, config_of(tmp_path, on_round=stop_after(2)))
+    with stopped_after(2):
+        fit(frame, config_of(tmp_path))
     *_, last = sorted(tmp_path.glob("*/round-*.state"))
     with last.open("ab") as file:
         file.truncate(1 << 40)  # no blocks on the disk
@@ -315,8 +329,8 @@ def test_a_column_permuted_inside_its_partitions_is_other_data(spark, tmp_path, 
     parts, other = split(x, 4), split(x, 4)
     for part in other:
         part[:, 1] = np.random.default_rng(1).permutation(part[:, 1])
-    with pytest.raises(StoppedError):
-        fit(frame_of(spark, parts), config_of(tmp_path, on_round=stop_after(2)))
+    with stopped_after(2):
+        fit(frame_of(spark, parts), config_of(tmp_path))
     result = fit(frame_of(spark, other), config_of(tmp_path))
     assert result.record.resumed_round == 0
     assert any("other rows" in text for text in told())
