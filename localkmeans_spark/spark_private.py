@@ -141,6 +141,29 @@ def binary_rdd(rows: DataFrame) -> RDD:
     return RDD(typed.javaRDD(), context, NoOpSerializer())
 
 
+# What Spark SQL puts into the environment of its Python workers, but not of those of RDDs.
+_MARK_OF_SQL = "SPARK_SIMPLIFIED_TRACEBACK"
+
+
+@contextmanager
+def workers_of_sql(context: SparkContext) -> Iterator[None]:
+    """Let jobs on RDDs, begun inside, run in the worker processes that Spark SQL started.
+
+    Spark keeps a pool of workers for every environment. With the same one, the passes of a fit go
+    on in the processes that took the rows in: half as many, each of which takes about a second to
+    start and import.
+    """
+    environment = context.environment
+    if _MARK_OF_SQL in environment:  # the user's, or another thread's
+        yield
+        return
+    environment[_MARK_OF_SQL] = "1"
+    try:
+        yield
+    finally:
+        environment.pop(_MARK_OF_SQL, None)
+
+
 def mllib_kmeans(centers: np.ndarray, measure: str) -> Any:
     """Return MLlib's ``KMeansModel`` of these centers, made without a file.
 

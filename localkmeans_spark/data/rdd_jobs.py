@@ -19,7 +19,7 @@ from localkmeans_spark.data.partition import (
     run_partitions,
 )
 from localkmeans_spark.data.workers import check_workers
-from localkmeans_spark.spark_private import binary_rdd, count_executors
+from localkmeans_spark.spark_private import binary_rdd, count_executors, workers_of_sql
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -125,9 +125,10 @@ class RddJobs:
         add = partial(merge_answers, merge=merge)
         n_tasks = self._tasks.getNumPartitions()
         try:
-            found = self._tasks.mapPartitions(run).treeAggregate(
-                Answer(None, []), add, add, depth=tree_depth(n_tasks, summary_bytes)
-            )
+            with workers_of_sql(context):
+                found = self._tasks.mapPartitions(run).treeAggregate(
+                    Answer(None, []), add, add, depth=tree_depth(n_tasks, summary_bytes)
+                )
         finally:
             # A failed job may still have tasks running that read it: those fail, harmlessly.
             shared.destroy()

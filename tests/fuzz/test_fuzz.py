@@ -17,7 +17,7 @@ from localkmeans_spark.errors import InvalidInputError
 from tests.fuzz.reference import Rows
 from tests.fuzz.tables import options, tables
 
-_CASES = int(os.environ.get("FUZZ_CASES", "200"))
+_CASES = int(os.environ.get("FUZZ_CASES", "100"))
 _SEED = os.environ.get("FUZZ_SEED")
 _MOST_SECONDS = 60
 
