@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,18 +14,31 @@ from pyspark.ml.functions import vector_to_array
 from pyspark.ml.linalg import VectorUDT
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from localkmeans_spark.accessors import NEW_COLUMNS
-from localkmeans_spark.data.column_names import ColumnNames, quoted
+from localkmeans_spark.data.column_names import ColumnNames, case_matters, quoted
 from localkmeans_spark.data.columns import check_batch, check_dataframe
+from localkmeans_spark.data.workers import told_plainly
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
+from localkmeans_spark.predict import bad_weight
 from localkmeans_spark.svg import readable
 
 if TYPE_CHECKING:
     from localkmeans_spark.model import LocalKMeansModel
 
 CLUSTER, DISTANCE, _RANK = "localkmeans_cluster", "localkmeans_distance", "localkmeans_rank"
+_CENTER = "localkmeans_center"
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 # Of wider rows those features are described that differ most between the centers.
 _MOST_FEATURES = 100
@@ -104,15 +118,20 @@ def describe(
         raise invalid(owner, "argument 'n'", "an integer >= 0", n_rows, "Use 3, for example.")
     names = ColumnNames(dataset, owner)
     columns = {name: names.resolve(name, "profile") for name in profile}
-    scored = _counted(model, scored_rows(model, dataset), F.col(CLUSTER))
-    features, totals = _features(model, dataset, scored)
+    weight = _weight(model, dataset)
+    scored = _counted(model, scored_rows(model, dataset), F.col(CLUSTER), weight)
+    with told_plainly(owner):
+        features, totals = _features(model, dataset, scored, weight)
     if not totals["size"].sum():
         raise no_rows(owner)
     clusters = _clusters(model, features, totals)
-    shown = [name for name in dataset.columns if name not in (CLUSTER, DISTANCE)]
-    near = [_extreme(scored, shown, n_rows, kind) for kind in ("nearest", "farthest") if n_rows]
+    near = [
+        _extreme(scored, _shown(dataset), n_rows, kind)
+        for kind in ("nearest", "farthest")
+        if n_rows
+    ]
     profiles = [
-        _profile(scored, name, found.column, found.field.dataType, _weight(model))
+        _profile(scored, name, found.column, found.field.dataType, weight)
         for name, found in columns.items()
     ]
     return Description(
@@ -137,6 +156,7 @@ def nearest_of(model: LocalKMeansModel, dataset: DataFrame, n: int) -> DataFrame
     if not _is_whole(n, 1):
         raise invalid(owner, "argument 'n'", "an integer >= 1", n, "Use 5, for example.")
     check_dataframe(dataset, owner)
+    check_batch(dataset, owner, "Take a table, or the rows of a foreachBatch.")
     own = model.copy()
     if own.getDistanceCol() is None:
         own.set(own.getParam("distanceCol"), "distance")
@@ -147,15 +167,17 @@ def nearest_of(model: LocalKMeansModel, dataset: DataFrame, n: int) -> DataFrame
             "Rename the table's column, or set another predictionCol or distanceCol.",
         )  # fmt: skip
     label, distance = (quoted(own.getPredictionCol()), quoted(own.getDistanceCol()))
-    scored = _counted(model, own.transform(dataset), F.col(label))
+    scored = _counted(model, own.transform(dataset), F.col(label), _weight(model, dataset))
     order = Window.partitionBy(label).orderBy(distance)
     ranked = scored.withColumn("rank", F.row_number().over(order))
     return ranked.where(F.col("rank") <= n).orderBy(label, "rank")
 
 
-def _counted(model: LocalKMeansModel, scored: DataFrame, label: Column) -> DataFrame:
+def _counted(
+    model: LocalKMeansModel, scored: DataFrame, label: Column, weight: Column
+) -> DataFrame:
     """Keep the rows that have a cluster and count: a row of weight 0 is as if it were absent."""
-    return scored.where((label < len(model.centers)) & (_weight(model) != 0))
+    return scored.where((label < len(model.centers)) & (weight != 0))
 
 
 def no_rows(owner: str) -> InvalidInputError:
@@ -164,7 +186,28 @@ def no_rows(owner: str) -> InvalidInputError:
     return invalid(owner, "the data", "at least 1 row with a cluster", Fact("0 rows"), fix)
 
 
-def _extreme(scored: DataFrame, shown: list[str], n: int, kind: str) -> pd.DataFrame:
+def _shown(dataset: DataFrame) -> dict[str, bool]:
+    """Return the columns with a name of their own, and whether pandas can hold their values."""
+    is_exact = case_matters(dataset.sparkSession)
+    names = Counter(name if is_exact else name.lower() for name in dataset.columns)
+    return {
+        field.name: _is_common(field.dataType)
+        for field in dataset.schema
+        if names[field.name if is_exact else field.name.lower()] == 1
+        and field.name not in (CLUSTER, DISTANCE)
+    }
+
+
+def _is_common(kind: DataType) -> bool:
+    # Not times: 9999-12-31, a usual "for ever", is none in pandas.
+    if isinstance(kind, ArrayType):
+        return _is_common(kind.elementType)
+    return isinstance(
+        kind, NumericType | StringType | BooleanType | BinaryType | DateType | VectorUDT
+    )
+
+
+def _extreme(scored: DataFrame, shown: dict[str, bool], n: int, kind: str) -> pd.DataFrame:
     distance = F.col(DISTANCE)
     order = Window.partitionBy(CLUSTER).orderBy(distance if kind == "nearest" else distance.desc())
     # Spark keeps the n best of each partition and cluster before anything is sent.
@@ -174,7 +217,9 @@ def _extreme(scored: DataFrame, shown: list[str], n: int, kind: str) -> pd.DataF
     columns = [(F.col(of) if of else F.lit(kind)).alias(name) for name, of in own.items()]
     # A column of the table that is called as one of these gets a name of its own.
     named = [(name, f"{name}_" if name in own else name) for name in shown]
-    columns += [F.col(quoted(name)).alias(other) for name, other in named]
+    for name, other in named:
+        column = F.col(quoted(name))
+        columns.append((column if shown[name] else column.cast("string")).alias(other))
     return found.select(*columns).toPandas()
 
 
@@ -192,8 +237,16 @@ def _is_whole(n: Any, least: int) -> bool:
     return isinstance(n, int) and not isinstance(n, bool) and n >= least
 
 
-def _weight(model: LocalKMeansModel) -> Column:
-    return F.col(quoted(model.getWeightCol())) if model.getWeightCol() else F.lit(1.0)
+def _weight(model: LocalKMeansModel, dataset: DataFrame) -> Column:
+    """Return the weights as a column, which raises where one is none."""
+    name = model.getWeightCol()
+    if not name:
+        return F.lit(1.0)
+    weight = ColumnNames(dataset, "LocalKMeansModel").resolve(name, "weightCol").column
+    weight = weight.cast("double")
+    is_fine = (weight >= 0) & (weight < float("inf"))  # NaN is above infinity in Spark
+    error = F.raise_error(str(bad_weight(f"column {name!r}", "a row")))
+    return F.when(is_fine, weight).otherwise(error)
 
 
 def _feature_columns(
@@ -219,35 +272,42 @@ def _feature_columns(
 
 
 def _features(
-    model: LocalKMeansModel, dataset: DataFrame, scored: DataFrame
+    model: LocalKMeansModel, dataset: DataFrame, scored: DataFrame, weight: Column
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the table of features, and size, weight and spread of every cluster, in one job."""
     compared = model.frame.centers
     by_size = np.argsort(-compared.var(axis=0), kind="stable")[:_MOST_FEATURES]
     chosen = np.sort(by_size).tolist()
     columns = _feature_columns(model, dataset, chosen)
-    about = model.centers.mean(axis=0)[chosen]  # sums of squares about it lose no digits
-    weight, distance = _weight(model), F.col(DISTANCE)
+    centers, distance = model.centers[:, chosen], F.col(DISTANCE)
+    # Sums of squares about a row's own center lose no digits, however far clusters lie apart.
+    listed = scored.sparkSession.createDataFrame(
+        list(enumerate(centers.tolist())), f"{CLUSTER} int, {_CENTER} array<double>"
+    )
+    scored = scored.join(F.broadcast(listed), CLUSTER)
     sums: list[Column] = [
         F.count(F.lit(1)).alias("size"),
         F.sum(weight).alias("weight"),
         F.sum(weight * (distance if model.frame.is_cosine else distance**2)).alias("cost"),
     ]
-    for place, (column, middle) in enumerate(zip(columns.values(), about, strict=True)):
-        apart = column - float(middle)
+    for place, column in enumerate(columns.values()):
+        apart = column - F.col(_CENTER)[place]
         sums += [
             F.sum(weight * apart).alias(f"s{place}"),
             F.sum(weight * apart * apart).alias(f"q{place}"),
             F.percentile_approx(column, list(QUANTILES.values()), 10_000).alias(f"p{place}"),
         ]
-    found: Any = scored.groupBy(CLUSTER).agg(*sums).toPandas()
+    summed = scored.groupBy(CLUSTER).agg(*sums)
+    # Not toPandas, which adds lines of its own to an error.
+    found = pd.DataFrame([tuple(row) for row in summed.collect()], columns=summed.columns)
     found = found.set_index(CLUSTER).reindex(range(len(model.centers)))
     totals = found[["size", "weight", "cost"]].fillna(0.0)
     weights, tables = totals["weight"].to_numpy(float), []
-    for place, (name, middle) in enumerate(zip(columns, about, strict=True)):
+    for place, name in enumerate(columns):
         first, second = (found[f"{kind}{place}"].to_numpy(float) for kind in "sq")
         first, second = np.nan_to_num(first), np.nan_to_num(second)
-        tables.append(_of_feature(name, middle, weights, first, second, found[f"p{place}"]))
+        own = centers[:, place]
+        tables.append(_of_feature(name, own, weights, first, second, found[f"p{place}"]))
     table = pd.concat(tables, ignore_index=True)
     table["size_of_difference"] = -table["difference"].abs()
     order = ["cluster", "size_of_difference"]
@@ -257,19 +317,22 @@ def _features(
 
 def _of_feature(
     name: str,
-    middle: float,
+    centers: np.ndarray,
     weights: np.ndarray,
     first: np.ndarray,
     second: np.ndarray,
     quantiles: pd.Series,
 ) -> pd.DataFrame:
-    """Return a feature's rows of the table, from sums about ``middle`` by cluster."""
-    total = weights.sum()
+    """Return a feature's rows of the table, from each cluster's sums about its center."""
+    total, middle = weights.sum(), centers.mean()
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = first / weights
-        variance = np.maximum(second / weights - mean**2, 0.0)
-        rest = (first.sum() - first) / (total - weights)
-        deviation = np.sqrt(max(second.sum() / total - (first.sum() / total) ** 2, 0.0))
+        shift = first / weights
+        mean = centers - middle + shift
+        variance = np.maximum(second / weights - shift**2, 0.0)
+        sums = np.nan_to_num(weights * mean)
+        rest = (sums.sum() - sums) / (total - weights)
+        scatter = np.nan_to_num(weights * (variance + (mean - sums.sum() / total) ** 2))
+        deviation = np.sqrt(scatter.sum() / total)
         difference = (mean - rest) / deviation if deviation > 0 else mean - rest
     told = [each if isinstance(each, list | np.ndarray) else [np.nan] * 5 for each in quantiles]
     return pd.DataFrame(

@@ -11,6 +11,13 @@ from typing import Any
 # What Spark's errors say, somewhere, when a disk is full.
 FULL_DISK = re.compile(r"No space left on device|Disk quota exceeded")
 
+# An error of the library raised by a Python worker, or by a column (PySpark 4, then 3.5).
+RAISED = re.compile(
+    r"(?:\bInvalidInputError: |(?:\[USER_RAISED_EXCEPTION\]|RuntimeException:) (?=LocalKMeans))"
+    r"(.+?)(?: SQLSTATE: \w+)?$",
+    re.MULTILINE,
+)
+
 
 class InvalidInputError(ValueError):
     """Raised when a parameter, a column or the data break a documented rule.

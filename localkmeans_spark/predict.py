@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import UserDefinedType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, UserDefinedType
 from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.data.partition import blas_threads
@@ -128,6 +128,17 @@ def scores(
     return (udf if deterministic else udf.asNondeterministic())(features)
 
 
+def bad_weight(subject: str, rows: str) -> InvalidInputError:
+    """Build the error for weights that are none."""
+    return invalid(
+        "LocalKMeansModel",
+        subject,
+        "finite and >= 0 in every row",
+        Fact(f"{rows} with a negative, NaN, infinite or null weight"),
+        "Filter or fill these rows; a weight of 0 leaves a row out.",
+    )
+
+
 def or_raise(value: Column, label: Column, rule: RowRule, frame: Frame) -> Column:
     """Return ``value``, as a column that raises where the label is a code (``RowRule``)."""
     mark = "<found>"
@@ -141,7 +152,7 @@ def or_raise(value: Column, label: Column, rule: RowRule, frame: Frame) -> Colum
 
 
 def _told(error: InvalidInputError, mark: str, number: Column) -> Column:
-    before, after = str(error).split(mark)
+    before, _, after = str(error).rpartition(mark)
     return F.concat(F.lit(before), number.cast("string"), F.lit(after))
 
 
@@ -196,13 +207,7 @@ def evaluate_scores(
         raise wrong_width(rule.owner, rule.subject, n_features, min(widths))
     bad_weights = sum(row[4] for row in found)
     if bad_weights:
-        raise invalid(
-            "LocalKMeansModel",
-            weight_subject,
-            "finite and >= 0 in every row",
-            Fact(f"{count_of(bad_weights, 'row')} with a negative, NaN, infinite or null weight"),
-            "Filter or fill these rows; a weight of 0 leaves a row out.",
-        )
+        raise bad_weight(weight_subject, count_of(bad_weights, "row"))
     per_cluster = [totals.get(label, (label, 0, 0.0, 0.0)) for label in range(k)]
     inertia = [float(row[3]) for row in per_cluster]
     return LocalKMeansEvaluation(
@@ -319,6 +324,17 @@ def _rows(value: Any) -> tuple[Any, np.ndarray, bool]:
     return np.atleast_2d(numbers), numbers, numbers.ndim == 1
 
 
+def _has_vectors(kind: DataType) -> bool:
+    """Whether a type is a user-defined one, as vectors have, or holds one."""
+    if isinstance(kind, StructType):
+        return any(_has_vectors(field.dataType) for field in kind)
+    if isinstance(kind, ArrayType):
+        return _has_vectors(kind.elementType)
+    if isinstance(kind, MapType):
+        return _has_vectors(kind.keyType) or _has_vectors(kind.valueType)
+    return isinstance(kind, UserDefinedType)
+
+
 def allow_vector_columns(dataset: DataFrame) -> None:
     """Turn off, for the session, a shortcut of PySpark 4.3 that fails on vector columns.
 
@@ -326,7 +342,7 @@ def allow_vector_columns(dataset: DataFrame) -> None:
     they are, and Spark refuses those of user-defined types such as vectors. It is read when the
     query runs, long after ``transform`` has returned, so it cannot be put back.
     """
-    if not any(isinstance(field.dataType, UserDefinedType) for field in dataset.schema):
+    if not _has_vectors(dataset.schema):
         return
     conf = dataset.sparkSession.conf
     if conf.isModifiable(_COLUMNAR_INPUT):  # only where this PySpark has it

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from pyspark import SparkConf
+from pyspark.errors import PySparkException
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 
@@ -153,15 +154,17 @@ def workers_of_sql(context: SparkContext) -> Iterator[None]:
     on in the processes that took the rows in: half as many, each of which takes about a second to
     start and import.
     """
-    environment = context.environment
-    if _MARK_OF_SQL in environment:  # the user's, or another thread's
+    if _MARK_OF_SQL in context.environment:  # the user's, or another thread's
         yield
         return
-    environment[_MARK_OF_SQL] = "1"
+    # Another dictionary each time: threads that begin jobs of their own walk through it.
+    context.environment = {**context.environment, _MARK_OF_SQL: "1"}
     try:
         yield
     finally:
+        environment = dict(context.environment)
         environment.pop(_MARK_OF_SQL, None)
+        context.environment = environment
 
 
 def mllib_kmeans(centers: np.ndarray, measure: str) -> Any:
@@ -328,7 +331,7 @@ class HadoopPath:
     def _try(action: Callable[[], T]) -> T:
         try:
             return action()
-        except Py4JError as error:
+        except (Py4JError, PySparkException) as error:  # the latter for a path that is none
             cause = getattr(error, "java_exception", None)
             text = str(cause.toString() if cause is not None else error)
             raise OSError(text.splitlines()[0]) from None

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DecimalType, DoubleType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    DataType,
+    DecimalType,
+    DoubleType,
+    IntegralType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+)
 
-from localkmeans_spark.errors import Fact, count_of, invalid
+from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 
 _BAD_ROW = "localkmeans_bad_row"
 _FIRST_LINES = 20
 _LONGEST = 80
 _SEPARATORS = (",", ";", "\t", "|")
+_MOST_COLUMNS = 1 << 20
+# Cells that a number gives back: 007, 1.10 and 1E3 are not among them, nor 40 digits.
+_SAME_AS_NUMBER = r"^(0|-?[1-9][0-9]{0,17}|-?(0|[1-9][0-9]{0,6})[.]([0-9]{0,7}[1-9]|0))$"
+# Java reads 1D and 2F as numbers. No number begins with two digits of which the first is a 0.
+_WITH_SUFFIX, _WITH_ZERO = r"[0-9.][dDfF]\s*$", r"^\s*[+-]?0[0-9]"
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
 
@@ -48,10 +63,12 @@ def read_csv(owner: str, spark: SparkSession, path: str, options: Any) -> DataFr
         fact = Fact(f"0 rows of the columns {first[0]}" if first else "an empty file")
         raise invalid(owner, f"--input {path}", "a table with at least 1 row", fact, "Check it.")
     # Quotes inside quotes are doubled, as RFC 4180 has it.
-    reader = spark.read.format("csv").options(header=has_header, sep=sep, escape='"', quote='"')
+    reader = spark.read.format("csv").options(
+        header=has_header, sep=sep, escape='"', quote='"', maxColumns=_MOST_COLUMNS
+    )
     if options.null_value:  # empty cells stay missing numbers
         reader = reader.option("nullValue", options.null_value)
-    schema = reader.option("inferSchema", True).load(path).schema
+    schema = _trimmed(reader.option("inferSchema", True).load(path).schema)
     if has_header and options.header is None and any(map(_NUMBER.fullmatch, schema.names)):
         raise invalid(
             owner, "the first line", "the columns' names",
@@ -59,16 +76,16 @@ def read_csv(owner: str, spark: SparkSession, path: str, options: Any) -> DataFr
             "Give --no-header if it is a row like the others, --header if these are the names.",
         )  # fmt: skip
     if decimal != ".":  # Spark knows numbers with a point only: all others are looked at below
-        as_text = [isinstance(each.dataType, DoubleType | DecimalType) for each in schema]
-        schema = StructType([
-            StructField(each.name, StringType()) if is_text else each
-            for each, is_text in zip(schema, as_text, strict=True)
-        ])  # fmt: skip
-    marked = reader.schema(StructType([*schema.fields, StructField(_BAD_ROW, StringType())]))
+        fractions = DoubleType | DecimalType
+        schema = _as_text(schema, [x.name for x in schema if isinstance(x.dataType, fractions)])
+    typed = {each.name: each.dataType for each in schema if isinstance(each.dataType, NumericType)}
+    as_read = _as_text(schema, list(typed))
+    marked = reader.schema(StructType([*as_read.fields, StructField(_BAD_ROW, StringType())]))
     frame = marked.option("columnNameOfCorruptRecord", _BAD_ROW).load(path)
     if has_header and len(frame.inputFiles()) > 1:
         _check_one_header(owner, lines, path)
-    numbers = check_cells(owner, frame, options, decimal, _BAD_ROW)
+    numbers, as_text = check_cells(owner, frame, options, decimal, _BAD_ROW, typed)
+    schema = _as_text(schema, as_text)
     return reader.schema(schema).load(path).select(
         *(
             _number(name, decimal).alias(name) if name in numbers else column(name)
@@ -78,17 +95,30 @@ def read_csv(owner: str, spark: SparkSession, path: str, options: Any) -> DataFr
 
 
 def check_cells(
-    owner: str, frame: DataFrame, options: Any, decimal: str = ".", bad_row: str | None = None
-) -> list[str]:
+    owner: str,
+    frame: DataFrame,
+    options: Any,
+    decimal: str = ".",
+    bad_row: str | None = None,
+    typed: Mapping[str, DataType] | None = None,
+) -> tuple[list[str], list[str]]:
     """Look at the text columns that may be features or weight; return those that hold numbers.
+
+    Also return which of the columns in ``typed``, whose cells Spark takes for numbers and which are
+    text in ``frame``, are to stay text: features with cells such as 1D, or 007 if nobody named
+    them; others, identifiers for example, with any cell that the number would not give back.
 
     Stops at rows that Spark could not split as the others and left in the column ``bad_row``, at
     numbers with another decimal sign, and at columns of numbers with a few other cells: at least
     half are numbers and the others are either all the same, as ``NA`` is, or less than a tenth.
     Any other column is text.
     """
-    text = [name for name in _wanted(frame, options) if name != bad_row]
-    asked = []
+    typed = typed or {}
+    wanted = _wanted(frame, options)
+    text = [name for name in wanted if name != bad_row and name not in typed]
+    asked = [
+        F.count_if(_stays_text(name, kind, name in wanted, options)) for name, kind in typed.items()
+    ]
     other_sign = "," if decimal == "." else "."
     for name in text:
         own, other = _number(name, decimal), _number(name, other_sign)
@@ -97,11 +127,17 @@ def check_cells(
                               F.count(F.when(own.isNull(), other))))  # fmt: skip
     if bad_row is not None:  # Spark counts a row's cells only where all columns are asked for
         every = F.max(F.hash(*map(column, frame.columns)))
-        asked.append(F.struct(F.count(bad_row), F.min(bad_row), every))
+        cells = F.concat_ws("", *(column(name) for name in _texts(frame) if name not in typed))
+        odd = F.count_if(cells.contains("\ufffd"))
+        asked.append(F.struct(F.count(bad_row), F.min(bad_row), odd, every))
     if not asked:
-        return []
+        return [], []
     numbers, found = [], list(frame.agg(*asked).collect()[0])
-    n_bad, example, _ = found.pop() if bad_row is not None else (0, "", 0)
+    counts, found = found[: len(typed)], found[len(typed) :]
+    as_text = [name for name, count in zip(typed, counts, strict=True) if count]
+    n_bad, example, n_odd, _ = found.pop() if bad_row is not None else (0, "", 0, 0)
+    if n_odd:
+        raise _no_text(owner)
     if n_bad:
         raise invalid(
             owner, "--input", "a table with as many cells in every row",
@@ -126,12 +162,37 @@ def check_cells(
             )  # fmt: skip
         if n_own == n > 0:
             numbers.append(name)
-    return numbers
+    return numbers, as_text
+
+
+def _stays_text(name: str, kind: DataType, is_wanted: bool, options: Any) -> Column:
+    """Say of each cell whether it keeps a column from being one of numbers."""
+    cell = column(name)
+    if not is_wanted:
+        return ~cell.rlike(_SAME_AS_NUMBER)
+    is_named = name in options.feature_cols or name == getattr(options, "weight_col", None)
+    if isinstance(kind, IntegralType) and not is_named:
+        return cell.rlike(_WITH_ZERO)
+    return cell.rlike(_WITH_SUFFIX)
+
+
+def _trimmed(schema: StructType) -> StructType:
+    """Take blanks off the names, as in "id, age", where names stay different."""
+    names = [name.strip() for name in schema.names]
+    if len(set(names)) < len(names) or not all(names):
+        return schema
+    return StructType(
+        [StructField(name, x.dataType) for name, x in zip(names, schema, strict=True)]
+    )
+
+
+def _as_text(schema: StructType, names: Sequence[str]) -> StructType:
+    return StructType([StructField(x.name, StringType()) if x.name in names else x for x in schema])
 
 
 def _wanted(frame: DataFrame, options: Any) -> list[str]:
     """Return the text columns that are to be numbers, as far as the options tell."""
-    text = [each.name for each in frame.schema if isinstance(each.dataType, StringType)]
+    text = _texts(frame)
     weight = getattr(options, "weight_col", None)
     if options.feature_cols or options.features_col:
         return [name for name in text if name in (*options.feature_cols, weight)]
@@ -139,18 +200,21 @@ def _wanted(frame: DataFrame, options: Any) -> list[str]:
     return [name for name in text if name not in others and name.lower() != "id"]
 
 
+def _texts(frame: DataFrame) -> list[str]:
+    return [each.name for each in frame.schema if isinstance(each.dataType, StringType)]
+
+
 def _number(name: str, decimal: str) -> Column:
     cell = quoted(name)
     if decimal == ".":
-        return F.expr(f"try_cast({cell} AS DOUBLE)")
-    return F.expr(f"CASE WHEN {cell} NOT LIKE '%.%' THEN "
+        return F.when(~F.col(cell).rlike(_WITH_SUFFIX), F.expr(f"try_cast({cell} AS DOUBLE)"))
+    return F.expr(f"CASE WHEN {cell} NOT LIKE '%.%' AND NOT {cell} RLIKE '[0-9][dDfF] *$' THEN "
                   f"try_cast(replace({cell}, ',', '.') AS DOUBLE) END")  # fmt: skip
 
 
 def _check_first_lines(owner: str, lines: list[str], sep: str, options: Any) -> None:
     if any("\0" in line or "\ufffd" in line for line in lines):
-        fact, fix = Fact("bytes that are not"), "Save it as UTF-8, or name another --format."
-        raise invalid(owner, "--input", "UTF-8 text", fact, fix)
+        raise _no_text(owner)
     for other in _SEPARATORS:
         if lines and other != sep and _seems_separated(lines, sep, other, options):
             shown, given = ("tab" if sign == "\t" else repr(sign) for sign in (other, sep))
@@ -160,6 +224,11 @@ def _check_first_lines(owner: str, lines: list[str], sep: str, options: Any) -> 
                 f"Give --sep {shown} if that stands between them"
                 + ("." if options.sep else f", else --sep {given}."),
             )  # fmt: skip
+
+
+def _no_text(owner: str) -> InvalidInputError:
+    fact, fix = Fact("bytes that are not"), "Save it as UTF-8, or name another --format."
+    return invalid(owner, "--input", "UTF-8 text", fact, fix)
 
 
 def _seems_separated(lines: list[str], sep: str, other: str, options: Any) -> bool:

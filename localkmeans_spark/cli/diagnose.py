@@ -66,7 +66,9 @@ def by_model(model: LocalKMeansModel, table: Table) -> Diagnosis:
     counts = np.zeros((_n_partitions(rows, counted["partition"]), k), dtype=np.int64)
     counts[counted["partition"].to_numpy(int), counted["cluster"].to_numpy(int)] = counted["n"]
     variance = float(counted["sq"].sum()) / max(1, int(counts.sum()) * d)
-    return _checked(own.centers, counts, math.sqrt(variance), [f"cluster {i}" for i in range(k)])
+    # Distances are in the units of these centers, standardised or not.
+    centers, names = own.frame.centers, [f"cluster {i}" for i in range(k)]
+    return _checked(centers, counts, math.sqrt(variance), names)
 
 
 def _n_partitions(rows: DataFrame, seen: Any) -> int:

@@ -24,7 +24,13 @@ from localkmeans_spark.cli.messages import (
     say,
     tell_invalid,
 )
-from localkmeans_spark.cli.outputs import Output, Place, check_output_table, check_written
+from localkmeans_spark.cli.outputs import (
+    Output,
+    Place,
+    check_output_table,
+    check_written,
+    write_table,
+)
 from localkmeans_spark.cli.predict import LABEL, labelled, sampled
 from localkmeans_spark.cli.session import CONNECT, command_session, find_master
 from localkmeans_spark.describe import feature_names
@@ -150,8 +156,7 @@ def _write(
     if is_kept:
         rows.persist()  # ids, label, cluster and distance only: written, then counted
     if options.output_table:
-        mode = "overwrite" if options.overwrite else "error"
-        rows.drop(LABEL).write.mode(mode).saveAsTable(options.output_table)
+        write_table(rows.drop(LABEL), options.output_table, bool(options.overwrite))
     else:
         assignments = folder.child("assignments")
         rows.drop(LABEL).write.parquet(assignments.uri)

@@ -16,7 +16,7 @@ from pyspark.sql.types import IntegralType, NumericType
 from localkmeans_spark.cli.csv_files import check_cells, column, read_csv
 from localkmeans_spark.cli.messages import say
 from localkmeans_spark.cli.npz import LABEL, Arrays, arrays_frame, read_arrays
-from localkmeans_spark.cli.outputs import local_matches, local_path
+from localkmeans_spark.cli.outputs import check_name, local_matches, local_path
 from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.saved_files import literal, spark_cause
 from localkmeans_spark.spark_private import Py4JError, is_connect
@@ -103,6 +103,8 @@ def find_source(owner: str, options: Any) -> Source:
     if local is not None and not local_matches(local):
         rule, fix = "an existing file or directory", "Check the path; [ ] { } * ? are a pattern."
         raise invalid(owner, "--input", rule, path, fix)
+    if local is not None:
+        _check_local(owner, local)
     form = options.format or format_of([path])
     _check_flags(owner, options, form)
     if form != "npz":
@@ -114,6 +116,26 @@ def find_source(owner: str, options: Any) -> Source:
             "Copy it here, or use Parquet.",
         )  # fmt: skip
     return Source(path, form, read_arrays(owner, str(local)))
+
+
+def _check_local(owner: str, path: Path) -> None:
+    """Refuse what Spark would pass over in silence, or cannot read."""
+    check_name(owner, "--input", path)
+    for found in local_matches(path):
+        if found.name.startswith(("_", ".")) and found.is_file():
+            rule, fix = (
+                "a name that begins with another sign",
+                "Rename it: Spark reads no such files.",
+            )
+            raise invalid(owner, "--input", rule, str(found), fix)
+        below = (each.name for each in found.iterdir()) if found.is_dir() else ()
+        inner = [x for x in below if "=" not in x and x[0] not in "_." and (found / x).is_dir()]
+        if inner:
+            raise invalid(
+                owner, "--input", "a directory that holds no others, but NAME=VALUE",
+                Fact(f"{found}, which holds {min(inner)}"),
+                f"Name the directories to read, as in '{path}/*': those below are not looked into.",
+            )  # fmt: skip
 
 
 def read_table(

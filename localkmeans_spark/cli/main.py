@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,7 +24,16 @@ def script(name: str, argv: Sequence[str] | None = None) -> None:
     _run(name, list(sys.argv[1:] if argv is None else argv), name)
 
 
+def _open_closed_streams() -> None:
+    """Let go nowhere what is written to a stream that the shell closed (``>&-``)."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            setattr(sys, name, os.fdopen(number, "w"))
+
+
 def _run(owner: str, words: list[str], only: str | None) -> None:
+    _open_closed_streams()
     with user_errors(owner, "--debug" in words or debug_wanted()):
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from localkmeans_spark.errors import FULL_DISK, Fact, InvalidInputError, count_of, invalid
+from localkmeans_spark.errors import FULL_DISK, RAISED, Fact, InvalidInputError, count_of, invalid
 
 if TYPE_CHECKING:
     from localkmeans_spark.summary import FitRecord
@@ -50,11 +50,6 @@ _SLIPS = re.compile(
     r"|Could not parse Master URL|invalid master URL|Asked to run locally"
     r"|File name too long|Read-only file system",
     re.IGNORECASE,
-)
-# An error of the library raised by a Python worker, or by a column.
-_RAISED = re.compile(
-    r"(?:\bInvalidInputError: |\[USER_RAISED_EXCEPTION\] (?=LocalKMeans))(.+?)(?: SQLSTATE: \w+)?$",
-    re.MULTILINE,
 )
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:\s.*\n)*(\S.*)")
 
@@ -247,7 +242,7 @@ def _fixable(error: Exception) -> str | None:
     """Return the line to show when the user can fix the error, else None."""
     module, text = type(error).__module__, str(error)
     of_spark = module.startswith(("pyspark", "py4j"))
-    raised = _RAISED.search(text) if of_spark else None
+    raised = RAISED.search(text) if of_spark else None
     if raised or isinstance(error, InvalidInputError):
         from localkmeans_spark.cli.flags import in_words_of_flags
 

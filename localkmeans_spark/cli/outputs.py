@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark._version import __version__
 from localkmeans_spark.cli.flags import Options
@@ -91,8 +91,9 @@ class LocalPlace:
         return LocalPlace(self.path / name)
 
     def matches(self, path: str) -> list[str]:
-        """Return the real paths that a path, or a pattern, stands for."""
-        return [os.path.realpath(found) for found in local_matches(local_path(path) or Path(path))]
+        """Return the real paths that a path, or a pattern, stands for or, if none, would."""
+        local = local_path(path) or Path(path)
+        return [os.path.realpath(found) for found in local_matches(local) or [local]]
 
 
 class HadoopPlace(HadoopPath):
@@ -150,6 +151,7 @@ class Output:
         self._aside: Any = None
         sure = local_path(self._path)
         if sure is not None:
+            check_name(self._owner, "--output", sure)
             self._check(LocalPlace(sure))
 
     def begin(self, spark: SparkSession) -> Place:
@@ -273,6 +275,13 @@ def local_matches(path: Path) -> list[Path]:
     return [Path(found) for found in sorted(glob.glob(pattern))]  # noqa: PTH207
 
 
+def check_name(owner: str, flag: str, path: Path) -> None:
+    """Refuse a local path that Spark cannot read: what stands before a colon is a scheme to it."""
+    if ":" in str(path):
+        rule, fix = "a path without a colon", "Rename it: Spark reads no such files."
+        raise invalid(owner, flag, rule, str(path), fix)
+
+
 def find_place(spark: SparkSession, path: str) -> Place:
     """Return the place a path means in this session."""
     sure = local_path(path)
@@ -286,11 +295,30 @@ def find_place(spark: SparkSession, path: str) -> Place:
 
 def check_output_table(owner: str, spark: SparkSession, name: str, overwrite: bool) -> None:
     """Refuse an output table that exists and is to stay, before the rows are read."""
-    if not overwrite and spark.catalog.tableExists(name):
+    if not spark.catalog.tableExists(name):
+        return
+    if not overwrite:
         raise invalid(
             owner, "--output-table", "a name that no table has", name,
             "Add --overwrite to replace it, or name another one.",
         )  # fmt: skip
+    columns = spark.table(name).columns
+    if not {"prediction", "distance"} <= set(columns):
+        raise invalid(
+            owner, "--output-table with --overwrite",
+            "an earlier output, with the columns prediction and distance",
+            Fact(f"{name}, with {', '.join(columns)}"), "Name another table, or drop it yourself.",
+        )  # fmt: skip
+
+
+def write_table(rows: DataFrame, name: str, overwrite: bool) -> None:
+    """Write rows as a table. An earlier one goes once all rows are known to be right.
+
+    Most catalogs drop it before they write the new one.
+    """
+    if overwrite and rows.sparkSession.catalog.tableExists(name):
+        rows.write.format("noop").mode("overwrite").save()
+    rows.write.mode("overwrite" if overwrite else "error").saveAsTable(name)
 
 
 def check_written(owner: str, place: Place, n_least: int) -> None:

@@ -17,7 +17,13 @@ from localkmeans_spark.cli.csv_files import column
 from localkmeans_spark.cli.flags import Options
 from localkmeans_spark.cli.inputs import ADDED, Source, Table, find_source, read_table
 from localkmeans_spark.cli.messages import json_line, printable, say, sizes_table, tell_invalid
-from localkmeans_spark.cli.outputs import Output, check_output_table, check_written, local_path
+from localkmeans_spark.cli.outputs import (
+    Output,
+    check_output_table,
+    check_written,
+    local_path,
+    write_table,
+)
 from localkmeans_spark.cli.session import command_session, find_master
 from localkmeans_spark.describe import CLUSTER, DISTANCE, scored_rows
 from localkmeans_spark.errors import invalid
@@ -52,8 +58,7 @@ def predict(options: Options) -> None:
         if output is None:
             check_output_table(options.owner, spark, options.output_table, overwrite)
             say(options.owner, what)
-            mode = "overwrite" if overwrite else "error"
-            rows.write.mode(mode).saveAsTable(options.output_table)
+            write_table(rows, options.output_table, overwrite)
             sizes = _sizes(spark.table(options.output_table))
         else:
             folder = output.begin(spark)
@@ -117,10 +122,13 @@ def read_for_model(
     model = LocalKMeansModel.load(options.model)
     if options.handle_invalid is not None:
         model.setHandleInvalid(options.handle_invalid)
+    own: dict[str, Any] = {}
     if not options.features_col and not options.feature_cols:
         names = model.getFeaturesCols()
         own = {"feature_cols": tuple(names)} if names else {"features_col": model.getFeaturesCol()}
-        options = Options(**{**vars(options), **own})
+    if options.owner == "describe" and source.format == "csv":  # whose weights may be text
+        own["weight_col"] = model.getWeightCol()
+    options = Options(**{**vars(options), **own})
     table = read_table(options.owner, spark, source, options, model.numFeatures)
     table.tell(model)
     return model, table
@@ -153,7 +161,7 @@ def sampled(
     if n_rows > wanted:
         # A little more than wanted, so that the draw seldom falls short; the rest is cut below.
         share: float = (wanted + 4 * math.sqrt(wanted)) / n_rows
-        frame = frame.sample(fraction=min(1.0, share), seed=seed)
+        frame = frame.sample(fraction=min(1.0, share), seed=seed % 2**63)
     found: Any = (
         scored_rows(model, frame)
         .where((column(CLUSTER) >= 0) & (column(CLUSTER) < k))

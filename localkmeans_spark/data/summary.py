@@ -125,7 +125,9 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
     least_weight = min(item.least_weight for item in found)
     n_parts = max(
         _parts_of_sums(sum_weights, least_weight),
-        _parts_for_far(sum_weights / least_weight, float(bound.max(initial=0.0)), scale),
+        _parts_for_far(
+            math.log2(sum_weights) - math.log2(least_weight), float(bound.max(initial=0.0)), scale
+        ),
     )
     frame = Frame(
         mean=mean,
@@ -158,11 +160,11 @@ def _parts_of_sums(sum_weights: float, least_weight: float) -> int:
     return min(_MOST_PARTS, 1 + max(0, math.ceil(beyond / _BITS_A_PART)))
 
 
-def _parts_for_far(rows: float, largest: float, scale: float) -> int:
+def _parts_for_far(log2_rows: float, largest: float, scale: float) -> int:
     """Return in how many parts to keep sums, so that most rows last beside values far away."""
     if not 0.0 < scale < largest:
         return 1
-    beyond = math.log2(rows) + math.log2(largest) - math.log2(scale) - math.log2(_ONE_GRID_OF_FAR)
+    beyond = log2_rows + math.log2(largest) - math.log2(scale) - math.log2(_ONE_GRID_OF_FAR)
     return min(_MOST_PARTS_OF_FAR, 1 + max(0, math.ceil(beyond / _BITS_A_PART)))
 
 

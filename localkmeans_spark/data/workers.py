@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from localkmeans_spark.errors import FULL_DISK, Fact, InvalidInputError, invalid
+from localkmeans_spark.errors import FULL_DISK, RAISED, Fact, InvalidInputError, invalid
 from localkmeans_spark.spark_private import Py4JError
 
 if TYPE_CHECKING:
@@ -97,7 +97,6 @@ def _fix(missing: list[str]) -> str:
     return "Install them there, or name another one by PYSPARK_PYTHON before the session starts."
 
 
-_OURS = re.compile(rf"\b{InvalidInputError.__name__}: (.+)")
 _MISSING = re.compile(
     r"ModuleNotFoundError: No module named "
     r"'(localkmeans_spark|numpy|scipy|pyarrow|pandas|threadpoolctl)"
@@ -119,7 +118,7 @@ def told_plainly(owner: str) -> Iterator[None]:
     except Exception as error:
         if not type(error).__module__.startswith(("pyspark", "py4j")):
             raise
-        ours, missing = _OURS.search(str(error)), _MISSING.search(str(error))
+        ours, missing = RAISED.search(str(error)), _MISSING.search(str(error))
         if ours:
             raise InvalidInputError(ours[1]) from None
         if missing:

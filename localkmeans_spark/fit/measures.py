@@ -11,11 +11,11 @@ from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.data.partition import Frame, Partition
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit.exchange import assign_blocks
+from localkmeans_spark.fit.one_thread import one_blas_thread
 from localkmeans_spark.fit.partitions import Partitions
 from localkmeans_spark.fit.requests import Request, all_rows, merge_by_partition, sample
 from localkmeans_spark.kernel.agreement import adjusted_rand, contingency
@@ -82,9 +82,10 @@ def _measures(data: DataSummary, moments: Moments, sums: Any, agreement: float) 
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(apart > 0, (inside[:, None] + inside) / apart, 0.0)
     rest = within * (k - 1.0)
+    n_free = data.n_points - k  # rows, not their weight, of which only ratios matter
     return Measures(
         silhouette=float(silhouettes.sum()) / total,
-        calinski_harabasz=between * (total - k) / rest if rest > 0 else 1.0,
+        calinski_harabasz=between * n_free / rest if rest > 0 else 1.0,
         davies_bouldin=float(ratios.max(axis=1).mean()),
         agreement=agreement,
     )
@@ -162,8 +163,7 @@ def _agreements(partitions: Partitions, found: Sequence[np.ndarray], seed: int) 
     drawn: Sample = Sample(answer[0], answer[1], data.dtype) if few else answer
     rows = drawn.x.astype(np.float64)
     middle = data.frame.mean
-    # One thread: products split among threads round differently from one driver to another.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread:
         distinct = np.unique(rows, axis=0)
         return [
             _agreement(drawn, rows, distinct, _own(each, data.frame) - middle,

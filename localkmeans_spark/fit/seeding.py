@@ -6,11 +6,11 @@ import logging
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit import requests
 from localkmeans_spark.fit.held_rows import HeldRows, driver_holds
+from localkmeans_spark.fit.one_thread import one_blas_thread
 from localkmeans_spark.fit.requests import Asking
 from localkmeans_spark.kernel.draws import Arrivals, generator, weighted_indices
 from localkmeans_spark.kernel.sample import Sample, improve_on_sample, settle_on_sample
@@ -276,8 +276,7 @@ def _draw_greedily(
             found = yield ask
         assert sample is not None
         before = len(centers)
-        # One thread: products split among threads round differently from one driver to another.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread:
             joined = sample if held is not None else sample.with_arrivals(found, centers)
             # Rows far away that led to the first centers still count when the last are chosen.
             if 4 * joined.x.size <= _CANDIDATE_BYTES:

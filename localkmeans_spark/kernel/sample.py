@@ -93,7 +93,8 @@ class Sample:
         rows, sq_distances = arrivals.rows[:most], arrivals.sq_distances[:most]
         rate = len(rows) / arrivals.potential
         nearest = self.nearest_sq_distances(centers).astype(np.float64)
-        own = 1.0 / self.weight + rate * nearest
+        with np.errstate(over="ignore"):  # rows of next to no weight
+            own = 1.0 / self.weight + rate * nearest
         theirs = self._uniform_rate + rate * sq_distances
         near = np.einsum("nd,nd->n", rows, rows) <= self.limit
         if not near.any():

@@ -102,9 +102,11 @@ def reduce_candidates(
     # A candidate that no row is nearest to may still be needed to reach k.
     mass = np.maximum(weights, 1e-12 * max(float(weights.max()), 1e-300))
     centers = candidates[weighted_indices(mass, 1, rng)]
+    nearest = sq_distances_to_nearest(candidates, centers)
     while len(centers) < k:
-        potential = mass * sq_distances_to_nearest(candidates, centers)
-        centers = np.concatenate([centers, candidates[weighted_indices(potential, 1, rng)]])
+        new = candidates[weighted_indices(mass * nearest, 1, rng)]
+        centers = np.concatenate([centers, new])
+        np.minimum(nearest, sq_distances_to_nearest(candidates, new), out=nearest)
     blocks = [Block(np.ascontiguousarray(candidates), mass)]
     for _ in range(steps):
         moved = means_or_kept(*lloyd_step(blocks, centers), centers)
