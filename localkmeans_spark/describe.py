@@ -301,7 +301,7 @@ def _features(
     # Not toPandas, which adds lines of its own to an error.
     found = pd.DataFrame([tuple(row) for row in summed.collect()], columns=summed.columns)
     found = found.set_index(CLUSTER).reindex(range(len(model.centers)))
-    totals = found[["size", "weight", "cost"]].fillna(0.0)
+    totals = found[["size", "weight", "cost"]].astype(float).fillna(0.0)
     weights, tables = totals["weight"].to_numpy(float), []
     for place, name in enumerate(columns):
         first, second = (found[f"{kind}{place}"].to_numpy(float) for kind in "sq")

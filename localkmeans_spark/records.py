@@ -205,7 +205,8 @@ class Measures:
         that is the fit's: Spark's ``ClusteringEvaluator``. From -1 to 1, more is better.
     calinski_harabasz : float
         Variance between clusters over variance within, each by its degrees of freedom; more is
-        better. With cosine distance, of the rows scaled to length 1, as is the next one.
+        better. With cosine distance, of the rows scaled to length 1, as is the next one. A weight
+        counts as so many rows; NaN where all together are no more than clusters.
     davies_bouldin : float
         Mean over clusters of the worst (spread + spread) / distance to another; less is better.
     agreement : float

@@ -97,6 +97,8 @@ def open_session(
         yield active
         return
     quiet = not (debug_wanted() if debug is None else debug)
+    if os.environ.get("LC_ALL") in ("C", "POSIX"):  # Java would take names of files for ASCII
+        os.environ["LC_ALL"] = "C.UTF-8"
     with ExitStack() as stack:
         # Spark hands the package out whenever an executor joins: it stays until the end.
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="localkmeans-"))

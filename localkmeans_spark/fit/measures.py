@@ -82,10 +82,10 @@ def _measures(data: DataSummary, moments: Moments, sums: Any, agreement: float) 
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(apart > 0, (inside[:, None] + inside) / apart, 0.0)
     rest = within * (k - 1.0)
-    n_free = data.n_points - k  # rows, not their weight, of which only ratios matter
+    n_free = total - k  # a weight counts as so many rows
     return Measures(
         silhouette=float(silhouettes.sum()) / total,
-        calinski_harabasz=between * n_free / rest if rest > 0 else 1.0,
+        calinski_harabasz=nothing if n_free <= 0 else between * n_free / rest if rest else 1.0,
         davies_bouldin=float(ratios.max(axis=1).mean()),
         agreement=agreement,
     )

@@ -38,6 +38,47 @@ def fitted(frame):
     return LocalKMeans(k=3, seed=1, featuresCols=NAMES, weightCol="w").fit(frame)
 
 
+def test_spread_of_clusters_far_apart(spark):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=200), 1e10 + 1e8 * rng.normal(size=100)])
+    df = spark.createDataFrame(pd.DataFrame({"x": x}))
+    model = LocalKMeans(featuresCols=["x"], dtype="float64", initialCenters=[[0.0], [1e10]]).fit(df)
+    found = model.describe(df).features.sort_values("cluster")
+    np.testing.assert_allclose(found["std"], [x[:200].std(), x[200:].std()], rtol=1e-6)
+    difference = (x[200:].mean() - x[:200].mean()) / x.std()
+    np.testing.assert_allclose(found["difference"], [-difference, difference], rtol=1e-9)
+
+
+def test_columns_that_pandas_cannot_hold(fitted, frame):
+    odd = frame.select(
+        "*",
+        F.lit(datetime.datetime(9999, 12, 31)).alias("until"),
+        F.expr("interval 3 months").alias("every"),
+        F.expr("map(named_struct('a', 1), 2)").alias("pairs"),
+        F.lit(1).alias("twice"),
+        F.lit(2).alias("twice"),
+    )
+    rows = fitted.describe(odd, n=1).rows
+    assert set(rows["until"]) == {"9999-12-31 00:00:00"}
+    assert "twice" not in rows and "pairs" in rows and len(rows) == 6
+
+
+@pytest.mark.parametrize("weight", [-30.0, None, float("nan"), float("inf")])
+def test_weights_that_are_none(fitted, frame, weight):
+    bad = frame.withColumn("w", F.when(F.col("age") > 60, F.lit(weight)).otherwise(1.0))
+    with pytest.raises(InvalidInputError, match="'w' must be finite and >= 0 in every row"):
+        fitted.describe(bad)
+
+
+def test_weights_of_every_kind_that_a_fit_takes(fitted, frame):
+    own = fitted.copy()
+    kinds = frame.select("*", F.struct("w").alias("s"), (F.col("w") > 1).alias("b"))
+    expected = fitted.describe(frame).clusters["share"]
+    np.testing.assert_allclose(own.setWeightCol("s.w").describe(kinds).clusters["share"], expected)
+    assert own.setWeightCol("b").describe(kinds).clusters["share"].min() == 0
+    assert own.nearest(kinds, 1).count() == 2
+
+
 def test_tables_are_those_of_pandas(fitted, frame):
     found = fitted.describe(frame, profile=["region", "since"], n=2)
     rows = fitted.transform(frame).toPandas()

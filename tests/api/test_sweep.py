@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from pyspark.ml.evaluation import ClusteringEvaluator
 from pyspark.ml.linalg import Vectors
+from pyspark.sql import functions as F
 from sklearn import metrics as sk
 
 from localkmeans_spark import InvalidInputError, LocalKMeans
@@ -66,6 +67,9 @@ def test_weights_count_as_repeated_rows(spark, blobs):
         assert row["calinski_harabasz"] == pytest.approx(expected, rel=1e-6)
         expected = sk.davies_bouldin_score(x, labels)
         assert row["davies_bouldin"] == pytest.approx(expected, abs=1e-6)
+    light = blobs.withColumn("weight", F.col("weight") / 1e6)  # less than a row, all together
+    found = LocalKMeans(seed=1, weightCol="weight").sweep(light, [3]).table
+    assert found["calinski_harabasz"].isna().all() and found["silhouette"].notna().all()
 
 
 def test_sparse_rows_and_single_rows(spark):

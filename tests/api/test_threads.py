@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -12,8 +13,11 @@ from pyspark.ml.evaluation import ClusteringEvaluator
 from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from threadpoolctl import threadpool_info
 
 from localkmeans_spark import LocalKMeans
+from localkmeans_spark.fit.one_thread import one_blas_thread
+from localkmeans_spark.spark_private import workers_of_sql
 
 
 @pytest.fixture
@@ -47,6 +51,29 @@ def test_fits_in_threads(spark: SparkSession, rows: DataFrame) -> None:
     assert found == expected
     assert {row["key"]: row["value"] for row in spark.sql("SET").collect()} == settings
     assert dict(spark.sparkContext.environment) == environment
+
+
+def test_the_environment_of_workers_is_not_changed_in_place(spark: SparkSession) -> None:
+    """Another thread may be walking through it."""
+    context = spark.sparkContext
+    kept, before = context.environment, dict(context.environment)
+    with workers_of_sql(context):
+        assert len(context.environment) == len(before) + 1
+        assert kept == before
+    assert context.environment == before
+
+
+def test_the_last_fit_lifts_the_limit_on_threads() -> None:
+    def threads() -> list[int]:
+        return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+
+    before = threads()
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(one_blas_thread)
+        second.enter_context(one_blas_thread)
+        first.close()
+        assert set(threads()) == {1}
+    assert threads() == before
 
 
 def test_descriptions_of_jobs_are_left_as_they_were(spark: SparkSession, rows: DataFrame) -> None:

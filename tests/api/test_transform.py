@@ -339,8 +339,13 @@ def test_partitions_far_from_each_other_keep_their_labels(spark):
 def test_vector_columns_read_from_parquet(spark, tmp_path):
     rows = [(i, Vectors.dense([float(i % 7), float(i % 3)])) for i in range(50)]
     path = str(tmp_path / "vectors")
-    spark.createDataFrame(rows, ["id", "features"]).write.parquet(path)
+    df = spark.createDataFrame(rows, ["id", "features"])
+    df.select("*", F.struct("features").alias("s"), F.array("features")).write.parquet(path)
     df = spark.read.parquet(path)
+    nested = LocalKMeans(k=3, seed=1, featuresCol="s.features").fit(df.drop("features"))
+    assert nested.transform(df.drop("features")).count() == 50
+    nested.transform(df.drop("features")).collect()
+    assert nested.evaluate(df.select("s")).inertia == nested.summary.trainingCost
     model = LocalKMeans(k=3, seed=1).fit(df)
     counts = [row["count"] for row in model.transform(df).groupBy("prediction").count().collect()]
     assert sorted(counts) == sorted(model.summary.clusterSizes)

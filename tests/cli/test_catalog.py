@@ -45,6 +45,13 @@ def test_fit_and_predict_from_table_to_table(
     told = run(*words, "--output-table", "places.labelled").error
     assert "--output-table must be a name that no table has; got 'places.labelled'" in told
     assert run(*words, "--output-table", "places.labelled", "--overwrite").status == 0
+    # What is there stays where it is not an earlier output, or if a row cannot be labelled.
+    told = run(*words, "--output-table", points, "--overwrite").error
+    assert "with the columns prediction and distance; got places.points, with id, x, y" in told
+    spark.sql("create table places.bad select id, x, double('nan') y from places.points")
+    words = ("predict", "--table", "places.bad", "--model", tmp_path / "out" / "model")
+    assert "NaN" in run(*words, "--output-table", "places.labelled", "--overwrite").error
+    assert spark.table("places.labelled").count() == 40
 
 
 @pytest.mark.parametrize(

@@ -44,12 +44,13 @@ from tests.cli.asked import read
         ("a,b\n1,2\n?,3\n4,5\n", {"feature_cols": ("a",)}, "column 'a' must be numbers"),
         ("a,b\nx\0,2\n", {}, "must be UTF-8 text"),
         ("a\x1b[2J,b\n1,2\n3\n", {}, "as many cells in every row"),
+        ("a,b\n" + "1,x\n" * 30 + "2,M\xfc\n", {}, "must be UTF-8 text"),
     ],
 )  # fmt: skip
 def test_what_stops(
     spark: SparkSession, tmp_path: Path, text: str, flags: dict[str, Any], told: str
 ) -> None:
-    (tmp_path / "t.csv").write_text(text)
+    (tmp_path / "t.csv").write_bytes(text.encode("latin-1"))
     with pytest.raises(InvalidInputError, match=told) as caught:
         read(spark, tmp_path / "t.csv", **flags)
     assert "\n" not in str(caught.value)
@@ -73,6 +74,15 @@ def test_what_stops(
         ("x,kinds\n1,a|b\n2,c|d\n", {}, [(1, "a|b"), (2, "c|d")]),
         ("x,ticket\n1,A/5 21171\n2,113803\n3,PC 17599\n4,3\n5,9\n", {"id_cols": ("ticket",)},
          [(1, "A/5 21171"), (2, "113803"), (3, "PC 17599"), (4, "3"), (5, "9")]),
+        ("x,id\n1,007\n2,7\n", {}, [(1, "007"), (2, "7")]),
+        ("x,id\n1,-7\n2,123456789012345678\n", {}, [(1, -7), (2, 123456789012345678)]),
+        ("x,id\n1,1.1\n2,1.10\n", {}, [(1, "1.1"), (2, "1.10")]),
+        (f"x,id\n1,{'1' * 39}2\n2,1E3\n", {}, [(1, "1" * 39 + "2"), (2, "1E3")]),
+        ("x,unit\n1,1D\n2,2F\n", {}, [(1, "1D"), (2, "2F")]),
+        ("x;unit\n1;1D\n2;2F\n", {"decimal": ","}, [(1, "1D"), (2, "2F")]),
+        ("x,zip\n1,01234\n2,99999\n", {}, [(1, "01234"), (2, "99999")]),
+        ("x,zip\n1,01234\n2,99999\n", {"feature_cols": ("x", "zip")}, [(1, 1234), (2, 99999)]),
+        ("x, y\n1, 2\n", {"feature_cols": ("x", "y")}, [(1, 2)]),
         ("x,code\n1,01\n2,NA\n3,02\n", {"label_col": "code"}, [(1, "01"), (2, "NA"), (3, "02")]),
     ],
 )  # fmt: skip

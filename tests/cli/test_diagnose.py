@@ -186,3 +186,14 @@ def test_labels_of_a_file_are_not_printed_raw(spark, tmp_path, capsys):
     (tmp_path / "t.csv").write_text("\n".join(["a,y", *lines, "10,x"]) + "\n")
     main(["diagnose", "--input", str(tmp_path / "t.csv"), "--label-col", "y"])
     assert chr(27) not in capsys.readouterr().out
+
+
+def test_standardised_clusters_are_compared_in_standard_deviations(spark, tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(300, 2)) * [1.0, 20_000.0]  # one cloud
+    np.savez(tmp_path / "x.npz", X=x)
+    frame = spark.createDataFrame([(row.tolist(),) for row in x], "features array<double>")
+    model = LocalKMeans(k=3, seed=1, standardize=True).fit(frame)
+    model.write().save(str(tmp_path / "model"))
+    words = ["--input", str(tmp_path / "x.npz"), "--model", str(tmp_path / "model")]
+    assert _run(capsys, *words)[1]["gamma_over_sigma"] < 5

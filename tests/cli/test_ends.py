@@ -67,6 +67,16 @@ def test_one_line(
     assert said.startswith(f"fit: error: {line}")
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_streams_that_the_shell_closed(closed: str) -> None:
+    command = f"exec {sys.executable} -m localkmeans_spark.cli.main fit --k 0 {closed}"
+    done = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, check=False, cwd=REPOSITORY
+    )
+    lines = done.stderr.splitlines()
+    assert (done.returncode, len(lines)) == (2, 1 if closed == ">&-" else 0), done.stderr
+
+
 def test_a_trace_where_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     status, said = end_of(capsys, fails(KeyError("k")), debug=True)
     assert (status, said.split(" ")[0]) == (1, "Traceback")

@@ -255,6 +255,13 @@ def test_spark_decides_what_an_unsure_path_means(
     assert place.path == tmp_path / "a b"
 
 
+def test_a_checkpoint_to_be_made_is_apart_too(tmp_path: Path) -> None:
+    for path in ("out", "out/checkpoint", "deep/../out/x/y"):
+        with pytest.raises(InvalidInputError, match="apart from what is read"):
+            output(tmp_path / "out", checkpoint_dir=f"{tmp_path}/{path}")
+    output(tmp_path / "out", checkpoint_dir=f"{tmp_path}/checkpoint")
+
+
 def test_other_file_systems(spark: SparkSession, elsewhere: str, tmp_path: Path) -> None:
     target = f"{elsewhere}/deep/out"
     assert isinstance(find_place(spark, target), HadoopPlace)

@@ -13,7 +13,9 @@ import pytest
 from pyspark.ml.linalg import Vectors
 from pyspark.sql import SparkSession
 
-from localkmeans_spark import LocalKMeansModel
+from localkmeans_spark import LocalKMeans, LocalKMeansModel
+from localkmeans_spark.cli.inputs import Table
+from localkmeans_spark.cli.predict import sampled
 
 Run = Callable[..., Any]
 
@@ -152,3 +154,11 @@ def test_an_output_named_like_a_pattern(run: Run, folder: Path, tmp_path: Path) 
     )  # fmt: skip
     assert told.status == 0, told.stderr
     assert (tmp_path / "out[1]" / "_SUCCESS").is_file()
+
+
+def test_rows_are_drawn_by_any_seed(spark):
+    frame = spark.createDataFrame([([float(i)],) for i in range(300)], "features array<double>")
+    model = LocalKMeans(initialCenters=[[0.0], [300.0]]).fit(frame)
+    table = Table(frame, "features", (), None, None, ())
+    rows, clusters = sampled(model, table, 300_000, 2**64 - 1)
+    assert len(rows) == len(clusters) < 300

@@ -63,3 +63,9 @@ def test_a_cost_that_is_mostly_rounding_is_told(spark, caplog):
         assert not caplog.records
         kmeans.fit(frame)
     assert "Set dtype='float64'" in caplog.text
+
+
+def test_weights_more_than_all_of_float64_apart(spark):
+    x = np.random.default_rng(1).normal(size=(50, 3))
+    model = LocalKMeans(k=3, seed=1, weightCol="w").fit(_frame(spark, x, [1e-310] + [1.0] * 49, 2))
+    assert np.isfinite(model.summary.trainingCost)
