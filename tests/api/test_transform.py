@@ -345,7 +345,8 @@ def test_vector_columns_read_from_parquet(spark, tmp_path):
     nested = LocalKMeans(k=3, seed=1, featuresCol="s.features").fit(df.drop("features"))
     assert nested.transform(df.drop("features")).count() == 50
     nested.transform(df.drop("features")).collect()
-    assert nested.evaluate(df.select("s")).inertia == nested.summary.trainingCost
+    cost = nested.evaluate(df.select("s")).inertia
+    assert cost == pytest.approx(nested.summary.trainingCost)
     model = LocalKMeans(k=3, seed=1).fit(df)
     counts = [row["count"] for row in model.transform(df).groupBy("prediction").count().collect()]
     assert sorted(counts) == sorted(model.summary.clusterSizes)
