@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -77,9 +77,9 @@ def read_csv(owner: str, spark: SparkSession, path: str, options: Any) -> DataFr
         )  # fmt: skip
     if decimal != ".":  # Spark knows numbers with a point only: all others are looked at below
         fractions = DoubleType | DecimalType
-        schema = _as_text(schema, [x.name for x in schema if isinstance(x.dataType, fractions)])
+        schema = _as_text(schema, {x.name for x in schema if isinstance(x.dataType, fractions)})
     typed = {each.name: each.dataType for each in schema if isinstance(each.dataType, NumericType)}
-    as_read = _as_text(schema, list(typed))
+    as_read = _as_text(schema, typed)
     marked = reader.schema(StructType([*as_read.fields, StructField(_BAD_ROW, StringType())]))
     frame = marked.option("columnNameOfCorruptRecord", _BAD_ROW).load(path)
     if has_header and len(frame.inputFiles()) > 1:
@@ -101,7 +101,7 @@ def check_cells(
     decimal: str = ".",
     bad_row: str | None = None,
     typed: Mapping[str, DataType] | None = None,
-) -> tuple[list[str], list[str]]:
+) -> tuple[set[str], set[str]]:
     """Look at the text columns that may be features or weight; return those that hold numbers.
 
     Also return which of the columns in ``typed``, whose cells Spark takes for numbers and which are
@@ -114,7 +114,7 @@ def check_cells(
     Any other column is text.
     """
     typed = typed or {}
-    wanted = _wanted(frame, options)
+    wanted = dict.fromkeys(_wanted(frame, options))
     text = [name for name in wanted if name != bad_row and name not in typed]
     asked = [
         F.count_if(_stays_text(name, kind, name in wanted, options)) for name, kind in typed.items()
@@ -131,10 +131,10 @@ def check_cells(
         odd = F.count_if(cells.contains("\ufffd"))
         asked.append(F.struct(F.count(bad_row), F.min(bad_row), odd, every))
     if not asked:
-        return [], []
-    numbers, found = [], list(frame.agg(*asked).collect()[0])
+        return set(), set()
+    numbers, found = set(), list(frame.agg(*asked).collect()[0])
     counts, found = found[: len(typed)], found[len(typed) :]
-    as_text = [name for name, count in zip(typed, counts, strict=True) if count]
+    as_text = {name for name, count in zip(typed, counts, strict=True) if count}
     n_bad, example, n_odd, _ = found.pop() if bad_row is not None else (0, "", 0, 0)
     if n_odd:
         raise _no_text(owner)
@@ -161,7 +161,7 @@ def check_cells(
                 "--feature-cols.",
             )  # fmt: skip
         if n_own == n > 0:
-            numbers.append(name)
+            numbers.add(name)
     return numbers, as_text
 
 
@@ -186,7 +186,7 @@ def _trimmed(schema: StructType) -> StructType:
     )
 
 
-def _as_text(schema: StructType, names: Sequence[str]) -> StructType:
+def _as_text(schema: StructType, names: Collection[str]) -> StructType:
     return StructType([StructField(x.name, StringType()) if x.name in names else x for x in schema])
 
 

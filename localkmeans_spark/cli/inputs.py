@@ -103,11 +103,11 @@ def find_source(owner: str, options: Any) -> Source:
     if local is not None and not local_matches(local):
         rule, fix = "an existing file or directory", "Check the path; [ ] { } * ? are a pattern."
         raise invalid(owner, "--input", rule, path, fix)
-    if local is not None:
-        _check_local(owner, local)
     form = options.format or format_of([path])
     _check_flags(owner, options, form)
     if form != "npz":
+        if local is not None:
+            _check_local(owner, local)
         return Source(literal(path) if local and os.path.lexists(local) else path, form)
     local = local or Path(path)
     if not local.is_file():
@@ -123,18 +123,15 @@ def _check_local(owner: str, path: Path) -> None:
     check_name(owner, "--input", path)
     for found in local_matches(path):
         if found.name.startswith(("_", ".")) and found.is_file():
-            rule, fix = (
-                "a name that begins with another sign",
-                "Rename it: Spark reads no such files.",
-            )
-            raise invalid(owner, "--input", rule, str(found), fix)
+            rule = "a name that does not begin with _ or ."
+            raise invalid(owner, "--input", rule, str(found), "Rename it: Spark passes over it.")
         below = (each.name for each in found.iterdir()) if found.is_dir() else ()
         inner = [x for x in below if "=" not in x and x[0] not in "_." and (found / x).is_dir()]
         if inner:
             raise invalid(
-                owner, "--input", "a directory that holds no others, but NAME=VALUE",
+                owner, "--input", "a directory without others in it, but for NAME=VALUE",
                 Fact(f"{found}, which holds {min(inner)}"),
-                f"Name the directories to read, as in '{path}/*': those below are not looked into.",
+                "Name what to read, for example by a pattern: Spark does not look into others.",
             )  # fmt: skip
 
 

@@ -278,7 +278,7 @@ def local_matches(path: Path) -> list[Path]:
 def check_name(owner: str, flag: str, path: Path) -> None:
     """Refuse a local path that Spark cannot read: what stands before a colon is a scheme to it."""
     if ":" in str(path):
-        rule, fix = "a path without a colon", "Rename it: Spark reads no such files."
+        rule, fix = "a path without a colon", "Rename it: Spark cannot read it."
         raise invalid(owner, flag, rule, str(path), fix)
 
 

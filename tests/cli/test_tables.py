@@ -46,7 +46,11 @@ def test_names_that_spark_would_pass_over(tmp_path: Path) -> None:
     for name in ("_a.csv", "b:c.csv", "d/e/f.csv", "g/day=1/h.csv"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x\n1\n")
-    for name, told in (("_a.csv", "another sign"), ("b:c.csv", "a colon"), ("d", "which holds e")):
+    for name, told in (
+        ("_a.csv", "begin with _ or"),
+        ("b:c.csv", "a colon"),
+        ("d", "which holds e"),
+    ):
         with pytest.raises(InvalidInputError, match=told):
             find_source("fit", asked(input=str(tmp_path / name)))
     find_source("fit", asked(input=str(tmp_path / "g")))
