@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import datetime
 from functools import partial
 from importlib.util import find_spec
@@ -152,26 +152,25 @@ def _write(
         # which is left out as if it were absent.
         own.setHandleInvalid("skip")
     rows = labelled(own, table)
-    is_kept = table.label_col is not None and find_master(spark) != CONNECT
-    if is_kept:
-        rows.persist()  # ids, label, cluster and distance only: written, then counted
-    if options.output_table:
-        write_table(rows.drop(LABEL), options.output_table, bool(options.overwrite))
-    else:
-        assignments = folder.child("assignments")
-        rows.drop(LABEL).write.parquet(assignments.uri)
-        if not find_master(spark).startswith("local"):
-            check_written(owner, assignments, record.n_points)
-    counted = _confusion(owner, rows, table.label_col, record.k)
-    if is_kept:
-        rows.unpersist()
-    if model.getHandleInvalid() == "keep":
-        tell_invalid(owner, record.n_skipped, record.k)
-    folder.child("history.csv").write(model.summary.history.to_csv(index=False).encode())
-    if options.report is not False:
-        say(owner, "writing the report")
-        page = _report(spark, own, table, options, counted, measures)
-        folder.child("report.html").write(page.encode())
+    with ExitStack() as kept:
+        if table.label_col is not None and find_master(spark) != CONNECT:
+            rows.persist()  # ids, label, cluster and distance only: written, then counted
+            kept.callback(rows.unpersist)
+        if not options.output_table:
+            assignments = folder.child("assignments")
+            rows.drop(LABEL).write.parquet(assignments.uri)
+            if not find_master(spark).startswith("local"):
+                check_written(owner, assignments, record.n_points)
+        counted = _confusion(owner, rows, table.label_col, record.k)
+        if model.getHandleInvalid() == "keep":
+            tell_invalid(owner, record.n_skipped, record.k)
+        folder.child("history.csv").write(model.summary.history.to_csv(index=False).encode())
+        if options.report is not False:
+            say(owner, "writing the report")
+            page = _report(spark, own, table, options, counted, measures)
+            folder.child("report.html").write(page.encode())
+        if options.output_table:  # last, as it may replace an earlier one
+            write_table(rows.drop(LABEL), options.output_table, bool(options.overwrite))
     metrics: dict[str, Any] = {
         "k": record.k,
         "n": record.n_points,

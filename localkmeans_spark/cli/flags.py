@@ -202,7 +202,7 @@ def read_config(context: click.Context, flag: click.Parameter, path: str | None)
 
 def _load(owner: str, path: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         fix = f"{error.strerror or error}."
         raise invalid(owner, "--config", "a readable file", path, fix) from None
