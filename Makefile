@@ -52,7 +52,7 @@ paper-quick: $(READY)  ## the same, small: to see that it runs
 
 # Two processes, a file of tests in one of them: tests mostly wait, for Java and for Spark.
 test: $(READY)  ## run the test suite
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 matrix: $(READY)  ## the tests with every PySpark, Pythons and libraries old and new: hours
 	$(BIN)/nox $(ARGS)

@@ -28,6 +28,15 @@ def pytest_configure(config: pytest.Config) -> None:
                 make_java_start_fast(config.cache.mkdir("java"), Path(scratch))
 
 
+# Minutes each. Begun last, one of them would leave the other process of `make test` idle.
+_LONG = tuple(f"tests/{name}/" for name in ("soak", "fuzz", "connect", "notebooks", "jobs"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long tests first."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A session on two cores of this machine, shared by all tests: leave it as it was."""
