@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import add
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from localkmeans_spark.data.partition import Frame, Partition
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit.exchange import assign_blocks
 from localkmeans_spark.fit.one_thread import one_blas_thread
-from localkmeans_spark.fit.partitions import Partitions
 from localkmeans_spark.fit.requests import Request, all_rows, merge_by_partition, sample
 from localkmeans_spark.kernel.agreement import adjusted_rand, contingency
 from localkmeans_spark.kernel.assign import exact_nearest
@@ -28,6 +27,9 @@ from localkmeans_spark.kernel.seeding import reduce_candidates
 from localkmeans_spark.kernel.silhouette import Moments, silhouette_sums
 from localkmeans_spark.kernel.spherical import unit_centers
 from localkmeans_spark.records import Measures
+
+if TYPE_CHECKING:  # workers import this file, and would import all that opens DataFrames
+    from localkmeans_spark.fit.partitions import Partitions
 
 # Rows on which two fits are compared; fewer if they are wide.
 _SAMPLE_ROWS, _SAMPLE_NUMBERS = 10_000, 4 << 20

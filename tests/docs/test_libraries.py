@@ -36,6 +36,17 @@ def test_what_is_slow_is_imported_late():
 
 
 @pytest.mark.parametrize(
+    "name", ["data.ingest", "data.limits", "fit.requests", "fit.seeding", "fit.measures", "scoring"]
+)
+def test_workers_import_nothing_that_opens_data_frames(name):
+    # PySpark comes to workers as a zip, whose files are compiled anew in every process.
+    done = run(f"import localkmeans_spark.{name}; print(*sys.modules)")
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.split())
+    assert not loaded & {"pyspark.ml.linalg", "pyspark.sql.connect", "localkmeans_spark.model"}
+
+
+@pytest.mark.parametrize(
     ("code", "told"),
     [
         (
