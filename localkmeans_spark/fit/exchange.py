@@ -42,8 +42,6 @@ class RoundSummary:
         Clusters with rows on the partition.
     n_points : ndarray of shape (m,), int64
         Rows of the partition.
-    first_seconds, later_seconds : ndarray of shape (m,), float64
-        What its first local step took, and all later ones.
     steps : ndarray of shape (m,), int64
         Local steps it did.
     """
@@ -56,8 +54,6 @@ class RoundSummary:
     within: np.ndarray
     filled: np.ndarray
     n_points: np.ndarray
-    first_seconds: np.ndarray
-    later_seconds: np.ndarray
     steps: np.ndarray
 
 
@@ -97,8 +93,6 @@ def summarise_phase(
         within=np.array([within]),
         filled=np.array([filled.sum()]),
         n_points=np.array([sum(len(block.x) for block in partition.blocks)]),
-        first_seconds=np.array([phase.first_seconds]),
-        later_seconds=np.array([phase.later_seconds]),
         steps=np.array([phase.steps]),
     )
 
@@ -157,10 +151,6 @@ class Exchange:
         False for the clusters without a row on any partition.
     local_steps : int
         Most that a partition did.
-    mean_steps : float
-        Mean over the partitions.
-    first_seconds, later_seconds : float
-        Of all partitions' first local step, and later ones, together.
     """
 
     centers: np.ndarray
@@ -174,9 +164,6 @@ class Exchange:
     bound: float = math.inf
     filled: np.ndarray | None = None
     local_steps: int = 1
-    mean_steps: float = 1.0
-    first_seconds: float = 0.0
-    later_seconds: float = 0.0
 
 
 def finish(
@@ -225,9 +212,6 @@ def finish(
         bound=scatter,
         filled=weights > 0,
         local_steps=int(summary.steps.max()),
-        mean_steps=float(summary.steps.mean()),
-        first_seconds=float(summary.first_seconds.sum()),
-        later_seconds=float(summary.later_seconds.sum()),
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from localkmeans_spark.fit.exchange import Exchange
-from localkmeans_spark.fit.step_choice import RoundTimes, first_steps, steps_that_pay
 from localkmeans_spark.records import RoundRecord
 
 # A round that lowers the inertia by less than this share goes on with single steps.
@@ -28,6 +27,11 @@ _TELLING = 0.1
 _DISAGREEMENT = 0.25
 # A rise of less than this share is rounding, not a worse result.
 _ROUNDING = 1e-9
+# localSteps="auto": partitions stop when a step moves the centers by less than this share of the
+# inertia. Much more would be too early: where clusters overlap, a step that gains little is often
+# followed by some that gain more. More than 20 steps gain nothing anywhere (the partitions' own
+# rows are fitted by then).
+_ENOUGH, _MOST_STEPS = 0.00003, 20
 
 
 class Order(NamedTuple):
@@ -51,12 +55,11 @@ class Order(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """What a round cost: bytes of centers sent down, of sums sent up, wall seconds, and of what."""
+    """What a round cost: bytes of centers sent down, of sums sent up, and wall seconds."""
 
     bytes_down: int
     bytes_up: int
     seconds: float
-    times: RoundTimes = RoundTimes()
 
 
 @dataclass
@@ -80,7 +83,8 @@ class LloydRun:
     centers : ndarray of shape (k, n_features), float64
         Initial centers, in the shared frame.
     local_steps : int or "auto"
-        L; "auto" chooses it anew after every round, until the safeguard lowers it.
+        L; with "auto" partitions stop by themselves when a step gains little, after 20 steps and
+        half of the iterations left at most.
     max_iter : int
         T: Lloyd iterations behind the result. Iterations that were taken back do not count.
     tol : float
@@ -91,9 +95,6 @@ class LloydRun:
         Sum of ``w * ||x - mean||**2``: the scale of rounding errors in the inertia.
     settled : bool, default False
         Whether Lloyd steps led to the initial centers already.
-    near : bool, default False
-        Whether the initial centers are likely to be near a result: with "auto", the partitions find
-        out by themselves how many steps the first round is to have.
     reseed : bool, default False
         Ask for new centers for clusters without a row on any partition (``empty``, ``place``).
 
@@ -119,16 +120,13 @@ class LloydRun:
         sum_sq: float,
         reseed: bool = False,
         settled: bool = False,
-        near: bool = False,
     ) -> None:
         self.centers = centers
         self.n_iter = 0
         self.converged = False
         self.rounds: list[RoundRecord] = []
         self._is_auto = local_steps == "auto"
-        # Clusters without rows wait for the first exchange.
-        first, self._enough = first_steps(near and not reseed, max_iter)
-        self._local_steps = first if self._is_auto else int(local_steps)
+        self._local_steps = _MOST_STEPS if self._is_auto else int(local_steps)
         self._max_iter = max_iter
         self._tol = tol
         self._safeguard = safeguard
@@ -151,19 +149,21 @@ class LloydRun:
         remaining = self._max_iter - self.n_iter
         if self.converged or remaining <= 0:
             return None
-        enough = self._enough if self._is_auto and not self.rounds else 0.0
-        settled = self._settled or enough > 0 or self.n_iter > 0
-        return Order(self.centers, min(self._local_steps, remaining), settled, enough)
+        most, enough = remaining, 0.0
+        if self._is_auto:  # half is left for rounds that begin where all partitions' rows lead
+            most, enough = max(1, remaining // 2), _ENOUGH
+        settled = self._settled or self.n_iter > 0
+        return Order(self.centers, min(self._local_steps, most), settled, enough)
 
     def absorb(self, order: Order, found: Exchange, traffic: Traffic) -> RoundRecord:
         """Take the result of a round; decide from where, and with how many steps, to go on."""
-        iteration, asked = self.n_iter, order.local_steps
+        iteration = self.n_iter
         if self._is_auto:  # steps that partitions had no use for do not count
             order = order._replace(local_steps=found.local_steps)
         self.bound, note = None, ""
         if self._is_worse(found.inertia):
             note = "went back: the local steps before had raised the inertia"
-            self._go_back(max(1, self._local_steps // 2))
+            self._go_back(self._fewer_steps())
         elif self._disagrees(order, found):
             note = "went back: the partitions' centers disagree"
             self._remember(found.inertia, order.centers)
@@ -171,7 +171,6 @@ class LloydRun:
         else:
             self._go_on(order, found)
             self.bound = found.bound
-            self._choose_steps(asked, traffic.times)
             if self._reseed and found.filled is not None:
                 self.empty = np.flatnonzero(~found.filled)
         reverted = bool(note)
@@ -217,7 +216,6 @@ class LloydRun:
             "bound": self.bound,
             "rounds": [asdict(row) for row in self.rounds],
             "local_steps": self._local_steps,
-            "is_auto": self._is_auto,
             "last_inertia": self._last_inertia,
             "last_steps": self._last_steps,
             "best": None if best is None else [best.inertia, best.iteration],
@@ -234,7 +232,7 @@ class LloydRun:
         self.bound = values["bound"]
         self.empty = np.array(values["empty"], dtype=np.int64)
         self.rounds = [RoundRecord(**row) for row in values["rounds"]]
-        self._local_steps, self._is_auto = values["local_steps"], values["is_auto"]
+        self._local_steps = values["local_steps"]
         self._last_inertia, self._last_steps = values["last_inertia"], values["last_steps"]
         if values["best"] is not None:
             inertia, iteration = values["best"]
@@ -249,7 +247,7 @@ class LloydRun:
         """
         if not self._is_worse(inertia):
             return True
-        self._go_back(max(1, self._local_steps // 2))
+        self._go_back(self._fewer_steps())
         return False
 
     def _is_worse(self, inertia: float) -> bool:
@@ -262,10 +260,10 @@ class LloydRun:
         """Whether a round's local steps led the partitions to different places."""
         return self._safeguard and order.local_steps > 1 and found.disagreement > _DISAGREEMENT
 
-    def _choose_steps(self, asked: int, times: RoundTimes) -> None:
-        # A shorter last round says little.
-        if self._is_auto and 1 < self._local_steps <= asked:
-            self._local_steps = steps_that_pay(times)
+    def _fewer_steps(self) -> int:
+        """Return how many steps to take after some that raised the inertia."""
+        taken = self._last_steps if self._is_auto else self._local_steps
+        return max(1, taken // 2)
 
     def _remember(self, inertia: float, centers: np.ndarray) -> None:
         if self._best is None or inertia < self._best.inertia:
@@ -274,7 +272,7 @@ class LloydRun:
     def _go_back(self, local_steps: int) -> None:
         assert self._best is not None
         self.centers, self.n_iter = self._best.centers, self._best.iteration
-        self._local_steps, self._is_auto = local_steps, False
+        self._local_steps = local_steps
         self._last_inertia, self._last_steps = None, 0
         self.converged = False
 
@@ -297,7 +295,7 @@ class LloydRun:
 
     def _last_round_comes(self) -> bool:
         """Whether the next round would be the last, whose gain nobody would look at."""
-        return 1 < self._local_steps >= self._max_iter - self.n_iter > 0
+        return not self._is_auto and 1 < self._local_steps >= self._max_iter - self.n_iter > 0
 
 
 def _gains_little(found: Exchange) -> bool:

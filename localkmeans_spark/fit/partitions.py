@@ -59,10 +59,8 @@ class BlockPartitions:
             )
             cost = JobCost(
                 seconds=time.perf_counter() - began,
-                n_requests=len(group),
                 n_tasks=n_tasks,
                 n_executors=self._blocks.jobs.n_executors,
-                n_lanes=max(1, min(n_tasks, self._blocks.jobs.n_lanes)),
             )
             answers += [(answer, cost) for answer in job.finish(found)]
         return answers

@@ -7,7 +7,6 @@ bytes a row) live for one round.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -76,14 +75,13 @@ def local_phase(
     -----
     The inertia comes from the sums of the first step, at no extra pass. Runs on: executor.
     """
-    began = time.perf_counter()
     assignment: PlainSteps | _Assignment
     if wants_plain_steps(blocks):
         assignment = PlainSteps(blocks, centers)
     else:
         assignment = _Assignment(blocks, centers, settled and local_steps > 1)
     inertia = inertia_from_sums(assignment.sums, assignment.weights, centers, sum_sq)
-    second, steps = time.perf_counter(), 1
+    steps = 1
     while steps < local_steps:
         moved = update(assignment.sums, assignment.weights, assignment.centers)
         if np.array_equal(moved, assignment.centers):
@@ -92,10 +90,7 @@ def local_phase(
             break
         steps += 1
         assignment.step(moved, steps_left=local_steps - steps)
-    ended = time.perf_counter()
-    return LocalPhase(
-        assignment.sums, assignment.weights, inertia, second - began, ended - second, steps
-    )
+    return LocalPhase(assignment.sums, assignment.weights, inertia, steps)
 
 
 def _gain(assignment: PlainSteps | _Assignment, moved: np.ndarray) -> float:
