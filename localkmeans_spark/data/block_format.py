@@ -7,7 +7,7 @@ Sparse rows (``n_stored`` >= 0) have indptr (n + 1 int32), indices (int32), padd
 values in place of x. Reading makes views of the received bytes, not copies.
 
 The first int64 is the CRC-32 of everything after it, taken once, when the block is written. Blocks
-that Spark had to make again are compared by it with those of the first pass (``blocks.Blocks``).
+that Spark had to make again are compared by it with those of the first pass (``fit.partitions``).
 """
 
 from __future__ import annotations

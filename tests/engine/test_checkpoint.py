@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from localkmeans_spark.config import FitConfig
-from localkmeans_spark.data.blocks import open_blocks
 from localkmeans_spark.errors import InvalidInputError
 from localkmeans_spark.fit.checkpoint import open_checkpoint, pack, unpack
 from localkmeans_spark.fit.driver import fit, fit_many
+from localkmeans_spark.fit.partitions import open_partitions
 from localkmeans_spark.fit.run import Fit
 
 from .frames import frame_of, split
@@ -218,8 +218,8 @@ def test_damaged_files_are_set_aside(spark, frame, tmp_path, told):
     first, last = sorted(tmp_path.glob("*/round-*.state"))
     good = last.read_bytes()
     config = config_of(tmp_path)
-    with open_blocks(frame, config) as blocks:
-        data = blocks.data
+    with open_partitions(frame, config, [config.seed], [config.k]) as partitions:
+        data = partitions.data
     for name, bad in damaged_files(good):
         last.write_bytes(bad)
         last.with_name(f".{last.name}.crc").unlink(missing_ok=True)

@@ -30,7 +30,7 @@ try:
         found = set(numbers.mapPartitions(lambda _: list(__import__("sys").modules)).collect())
     # Rounds were here, and so was Spark SQL, whose functions need pandas.
     print("one process for all", {"localkmeans_spark.fit.exchange", "pandas"} <= found)
-    print("needless imports", found & {"pyspark.ml", "localkmeans_spark.data.blocks"})
+    print("needless imports", found & {"pyspark.ml", "localkmeans_spark.fit.partitions"})
     print("labels", model.transform(df).select("prediction").distinct().count())
 except InvalidInputError as error:
     print(error)
