@@ -107,8 +107,8 @@ PARAMETERS: dict[str, Parameter] = {
     "localSteps": Parameter(
         5, 'an integer >= 1, or "auto"', as_steps, lambda steps: steps == "auto" or steps >= 1,
         'Lloyd steps each partition does on its own rows between two exchanges of centers; "auto" '
-        "lets the partitions stop by themselves when a step gains little, after 20 steps and half "
-        "of the iterations left at most.",
+        "lets the partitions stop by themselves when a step gains little, after 20 steps (5 in the "
+        "first round) and half of the iterations left at most.",
         "Use 1 for plain distributed Lloyd.",
     ),
     "safeguard": Parameter(

@@ -30,8 +30,8 @@ _ROUNDING = 1e-9
 # localSteps="auto": partitions stop when a step moves the centers by less than this share of the
 # inertia. Much more would be too early: where clusters overlap, a step that gains little is often
 # followed by some that gain more. More than 20 steps gain nothing anywhere (the partitions' own
-# rows are fitted by then).
-_ENOUGH, _MOST_STEPS = 0.00003, 20
+# rows are fitted by then); from rough centers more than 5 lead partitions to different places.
+_ENOUGH, _MOST_STEPS, _FIRST_STEPS = 0.00003, 20, 5
 
 
 class Order(NamedTuple):
@@ -83,8 +83,8 @@ class LloydRun:
     centers : ndarray of shape (k, n_features), float64
         Initial centers, in the shared frame.
     local_steps : int or "auto"
-        L; with "auto" partitions stop by themselves when a step gains little, after 20 steps and
-        half of the iterations left at most.
+        L; with "auto" partitions stop by themselves when a step gains little, after 20 steps (5 in
+        the first round) and half of the iterations left at most.
     max_iter : int
         T: Lloyd iterations behind the result. Iterations that were taken back do not count.
     tol : float
@@ -151,7 +151,8 @@ class LloydRun:
             return None
         most, enough = remaining, 0.0
         if self._is_auto:  # half is left for rounds that begin where all partitions' rows lead
-            most, enough = max(1, remaining // 2), _ENOUGH
+            half = remaining // 2
+            most, enough = max(1, half if self.rounds else min(half, _FIRST_STEPS)), _ENOUGH
         settled = self._settled or self.n_iter > 0
         return Order(self.centers, min(self._local_steps, most), settled, enough)
 
