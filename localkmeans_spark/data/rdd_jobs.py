@@ -17,7 +17,6 @@ from localkmeans_spark.data.partition import (
     merge_answers,
     run_partitions,
 )
-from localkmeans_spark.data.workers import check_workers
 from localkmeans_spark.spark_private import binary_rdd, count_executors, workers_of_sql
 
 if TYPE_CHECKING:
@@ -64,7 +63,6 @@ class RddJobs:
     ----------
     blocks : DataFrame
         As ``block_frame`` makes it.
-    owner : str
 
     Attributes
     ----------
@@ -73,9 +71,8 @@ class RddJobs:
     n_executors : int
     """
 
-    def __init__(self, blocks: DataFrame, owner: str) -> None:
+    def __init__(self, blocks: DataFrame) -> None:
         self._context = blocks.sparkSession.sparkContext
-        check_workers(self._context, owner)
         self._cached = self._tasks = binary_rdd(blocks)
         self._cached.persist(StorageLevel.MEMORY_AND_DISK_DESER)
         self.n_partitions = self._cached.getNumPartitions()
