@@ -42,15 +42,12 @@ class Order(NamedTuple):
     centers : ndarray of shape (k, n_features), float64
         In the shared frame.
     local_steps : int
-    settled : bool
-        Whether Lloyd steps have led to these centers (see ``kernel.local_steps``).
     enough : float
         Partitions stop early when a step gains less than this share of the inertia.
     """
 
     centers: np.ndarray
     local_steps: int
-    settled: bool
     enough: float = 0.0
 
 
@@ -93,8 +90,6 @@ class LloydRun:
         centers, whatever their inertia.
     sum_sq : float
         Sum of ``w * ||x - mean||**2``: the scale of rounding errors in the inertia.
-    settled : bool, default False
-        Whether Lloyd steps led to the initial centers already.
     reseed : bool, default False
         Ask for new centers for clusters without a row on any partition (``empty``, ``place``).
 
@@ -119,7 +114,6 @@ class LloydRun:
         safeguard: bool,
         sum_sq: float,
         reseed: bool = False,
-        settled: bool = False,
     ) -> None:
         self.centers = centers
         self.n_iter = 0
@@ -132,7 +126,6 @@ class LloydRun:
         self._safeguard = safeguard
         self._noise = 1e-12 * sum_sq
         self._reseed = reseed
-        self._settled = settled
         self.bound: float | None = None
         self.empty = np.empty(0, dtype=np.int64)
         self._best: _Known | None = None
@@ -153,8 +146,7 @@ class LloydRun:
         if self._is_auto:  # half is left for rounds that begin where all partitions' rows lead
             half = remaining // 2
             most, enough = max(1, half if self.rounds else min(half, _FIRST_STEPS)), _ENOUGH
-        settled = self._settled or self.n_iter > 0
-        return Order(self.centers, min(self._local_steps, most), settled, enough)
+        return Order(self.centers, min(self._local_steps, most), enough)
 
     def absorb(self, order: Order, found: Exchange, traffic: Traffic) -> RoundRecord:
         """Take the result of a round; decide from where, and with how many steps, to go on."""

@@ -31,7 +31,7 @@ from localkmeans_spark.records import Measures
 
 # Rows on which two fits are compared; fewer if they are wide.
 _SAMPLE_ROWS, _SAMPLE_NUMBERS = 10_000, 4 << 20
-# As the seeding does on its sample.
+# As the seeding searches on its sample, with more Lloyd steps after each round of exchanges.
 _SWAP_ROUNDS, _SWAP_TRIES, _STEPS = 4, 128, 10
 # Multiplications that a k-means++ of it by the driver may take, times 2.
 _MOST_WORK = 1 << 34

@@ -36,7 +36,7 @@ class Request(NamedTuple):
     Attributes
     ----------
     phase : str
-        ``"seed"``, ``"iterate"`` or ``"final"``.
+        ``"seed"``, ``"iterate"``, ``"final"`` or ``"measure"``.
     description : str
         Shown in the Spark UI.
     worker : callable (partition, order) -> summary
@@ -262,9 +262,8 @@ def _local_round(partition: Partition, frame_and_order: tuple[Frame, Order]) -> 
     if partition.is_unit:
         began, update = unit_centers(began), directions_or_kept
     phase = local_phase(
-        partition.blocks, began, order.local_steps, partition.sum_sq,
-        order.settled, order.enough, update,
-    )  # fmt: skip
+        partition.blocks, began, order.local_steps, partition.sum_sq, order.enough, update
+    )
     return summarise_phase(phase, began, partition, frame)
 
 

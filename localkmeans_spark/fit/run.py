@@ -141,8 +141,6 @@ class Run:
             safeguard=config.safeguard,
             sum_sq=self._data.sum_sq,
             reseed=config.empty_clusters == "reseed",
-            # These seeds were settled on a sample.
-            settled=config.init_mode == "k-means++",
         )
         return self.lloyd
 

@@ -44,7 +44,6 @@ def local_phase(
     centers: np.ndarray,
     local_steps: int,
     sum_sq: float,
-    settled: bool = False,
     enough: float = 0.0,
     update: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = means_or_kept,
 ) -> LocalPhase:
@@ -62,9 +61,6 @@ def local_phase(
         Steps to do, >= 1.
     sum_sq : float
         Sum of ``w * ||x||**2`` over the partition's rows.
-    settled : bool
-        Whether the centers come from Lloyd steps already, so that most rows will stay where the
-        first step puts them. Says when bounds begin to pay; changes no result.
     enough : float, default 0
         Stop after a step whose centers are that near to those it began with: the move, in squared
         distances of the rows' weights, is less than this share of the inertia.
@@ -79,7 +75,7 @@ def local_phase(
     if wants_plain_steps(blocks):
         assignment = PlainSteps(blocks, centers)
     else:
-        assignment = _Assignment(blocks, centers, settled and local_steps > 1)
+        assignment = _Assignment(blocks, centers, keep_bounds=local_steps > 1)
     inertia = inertia_from_sums(assignment.sums, assignment.weights, centers, sum_sq)
     steps = 1
     while steps < local_steps:
@@ -112,7 +108,7 @@ class _Assignment:
 
     def __init__(self, blocks: Sequence[Block], centers: np.ndarray, keep_bounds: bool) -> None:
         k, n_features = centers.shape
-        self._changed = 0.0 if keep_bounds else 1.0
+        self._changed = 0.0  # as far as is known
         self.centers = centers
         self._rows = [_Rows(block) for block in blocks]
         self.sums = np.zeros(centers.shape)

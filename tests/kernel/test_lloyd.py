@@ -90,7 +90,7 @@ def test_steps_are_exact_however_far_centers_move(move):
     rng = np.random.default_rng(9)
     x, centers = rng.normal(size=(3000, 64)).astype(np.float32), rng.normal(size=(40, 64))
     phase = local_phase(
-        blocks_of(x, size=700, dtype=np.float32), centers, 3, sum_sq(x), settled=True,
+        blocks_of(x, size=700, dtype=np.float32), centers, 3, sum_sq(x),
         update=lambda sums, weights, centers: move(centers),
     )  # fmt: skip
     sums, weights = lloyd_step(blocks_of(x, dtype=np.float32), move(move(centers)))
