@@ -76,13 +76,13 @@ class RddJobs:
         self._cached = self._tasks = binary_rdd(blocks)
         self._cached.persist(StorageLevel.MEMORY_AND_DISK_DESER)
         self.n_partitions = self._cached.getNumPartitions()
-        self._n_lanes = self._context.defaultParallelism
         self.n_executors = count_executors(self._context)
 
     def all_read(self) -> None:
         """Let later tasks take several partitions, now that the blocks are where they stay."""
         # Coalescing never splits a partition, and follows where the cached blocks are.
-        self._tasks = self._cached.coalesce(min(self.n_partitions, _TASKS_PER_CORE * self._n_lanes))
+        most = _TASKS_PER_CORE * self._context.defaultParallelism
+        self._tasks = self._cached.coalesce(min(self.n_partitions, most))
 
     def run(
         self,

@@ -83,8 +83,8 @@ class Checkpoint:
             try:
                 fits[:] = self._read(name, fits, data)
             except Exception as error:  # whatever is in the file, it does not end a fit
-                message = "%s: the checkpoint %s/%s cannot be used and is set aside: %s"
-                logger.warning(message, self._owner, self._folder, name, _one_line(error))
+                message = "%s: the checkpoint %s/%s cannot be used and is set aside: %r"
+                logger.warning(message, self._owner, self._folder, name, error)
                 continue
             self._newest = name
             message = "%s: resumed after round %d from the checkpoint in %s"
@@ -208,12 +208,6 @@ def _parameters(config: FitConfig) -> dict[str, Any]:
         values["initial_centers"] = _digest(np.asarray(config.initial_centers).tolist())
     values["data"] = asdict(config.data)
     return values
-
-
-def _one_line(value: object) -> str:
-    """Return some words of a value that may be anything."""
-    text = str(value) or type(value).__name__
-    return "".join(c if c.isprintable() else " " for c in text)[:120]
 
 
 def _digest(values: Any) -> str:
