@@ -13,7 +13,7 @@ from localkmeans_spark.data.checks import VALUE_RANGE
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.fit import requests
-from localkmeans_spark.fit.lloyd_run import LloydRun, Order, Traffic
+from localkmeans_spark.fit.lloyd_run import LloydRun, Traffic
 from localkmeans_spark.fit.requests import Asking, Assignment, Request
 from localkmeans_spark.fit.seeding import Seeding, draw_by_distance, seed_centers
 from localkmeans_spark.kernel.spherical import unit_centers
@@ -121,8 +121,12 @@ class Run:
                 yield from self._reseed(lloyd)
             order = lloyd.next_order()
             if order is not None:
-                found = yield requests.local_round(self._data, len(lloyd.rounds) + 1, order)
-                lloyd.absorb(order, found, self._traffic(order))
+                request = requests.local_round(self._data, len(lloyd.rounds) + 1, order)
+                found = yield request
+                cost = self._cost
+                down = order.centers.nbytes * cost.n_executors
+                traffic = Traffic(down, request.nbytes * cost.n_tasks, cost.seconds)
+                lloyd.absorb(order, found, traffic)
                 continue
             centers = lloyd.centers + self._data.frame.mean
             assignment = yield requests.assignment(centers)
@@ -164,14 +168,6 @@ class Run:
         )
         self.passes = seeding.passes
         lloyd.place(seeding.centers[len(filled) :])
-
-    def _traffic(self, order: Order) -> Traffic:
-        cost = self._cost
-        return Traffic(
-            bytes_down=order.centers.nbytes * cost.n_executors,
-            bytes_up=order.centers.nbytes * len(self._data.frame.sum_grids) * cost.n_tasks,
-            seconds=cost.seconds,
-        )
 
     @property
     def n_rounds(self) -> int:
