@@ -194,7 +194,7 @@ class _Rows:
         x = self.block.x
         rows = self._bounds.after_move(self.labels, moved, gaps)
         if len(rows) > _FULL_STEP * len(x):
-            self.assign(scorer, keep_bounds)
+            self.assign(scorer, keep_bounds=False)  # these served little, the next would, too
             return
         self.labels = self.labels.copy()
         if not keep_bounds:
