@@ -17,7 +17,7 @@ import io
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,6 @@ logger = logging.getLogger("localkmeans_spark")
 
 _PREFIX = "localkmeans-"
 _DIGEST_BYTES = 32
-_NOT_COMPARED = {"checkpoint_dir", "owner"}
 
 
 def open_checkpoint(session: SparkSession, config: FitConfig) -> Checkpoint:
@@ -156,8 +155,8 @@ class Checkpoint:
             if name.startswith(_PREFIX) and str(folder) != str(own):
                 message = (
                     "%s: the checkpoint in %s is of another fit and is not used: its rows, their "
-                    "partitions, parameters or the library's version are others. To take it up, "
-                    "fit with the same; delete it if it is of no use"
+                    "partitions, a parameter or the library's version differ. To take it up, fit "
+                    "with the same; delete it if it is of no use"
                 )
                 logger.warning(message, self._owner, folder)
                 return
@@ -197,16 +196,12 @@ def fingerprint(configs: Sequence[FitConfig], data: DataSummary) -> str:
 
 
 def _parameters(config: FitConfig) -> dict[str, Any]:
-    values = {
-        item.name: getattr(config, item.name)
-        for item in fields(config)
-        if item.name not in _NOT_COMPARED
-    }
+    values = asdict(config)
+    del values["checkpoint_dir"], values["owner"]  # say nothing about the fit
     if not config.seed_given:
         del values["seed"]  # any will do: the checkpoint's
     if config.initial_centers is not None:
         values["initial_centers"] = _digest(np.asarray(config.initial_centers).tolist())
-    values["data"] = asdict(config.data)
     return values
 
 
