@@ -68,6 +68,10 @@ class _Known:
     iteration: int
 
 
+# What changes from round to round in a run, beside arrays and records.
+_PLAIN_STATE = "n_iter", "converged", "bound", "_local_steps", "_last_inertia", "_last_steps"
+
+
 class LloydRun:
     """One run of LocalKMeans from given centers: a state machine that the driver feeds.
 
@@ -202,17 +206,10 @@ class LloydRun:
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``restore`` needs to go on from here, as JSON-ready values and arrays."""
         best = self._best
-        values = {
-            "n_iter": self.n_iter,
-            "empty": self.empty.tolist(),
-            "converged": self.converged,
-            "bound": self.bound,
-            "rounds": [asdict(row) for row in self.rounds],
-            "local_steps": self._local_steps,
-            "last_inertia": self._last_inertia,
-            "last_steps": self._last_steps,
-            "best": None if best is None else [best.inertia, best.iteration],
-        }
+        values = {name: getattr(self, name) for name in _PLAIN_STATE}
+        values["empty"] = self.empty.tolist()
+        values["rounds"] = [asdict(row) for row in self.rounds]
+        values["best"] = None if best is None else [best.inertia, best.iteration]
         arrays = {"centers": self.centers}
         if best is not None:
             arrays["best"] = best.centers
@@ -221,12 +218,10 @@ class LloydRun:
     def restore(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Go on from where another run with the same parameters gave its ``state``."""
         self.centers = arrays["centers"]
-        self.n_iter, self.converged = values["n_iter"], values["converged"]
-        self.bound = values["bound"]
+        for name in _PLAIN_STATE:
+            setattr(self, name, values[name])
         self.empty = np.array(values["empty"], dtype=np.int64)
         self.rounds = [RoundRecord(**row) for row in values["rounds"]]
-        self._local_steps = values["local_steps"]
-        self._last_inertia, self._last_steps = values["last_inertia"], values["last_steps"]
         if values["best"] is not None:
             inertia, iteration = values["best"]
             self._best = _Known(inertia, arrays["best"], iteration)
