@@ -57,7 +57,7 @@ class InProcessPartitions:
             weight = None if weights is None else np.asarray(weights[i], dtype=np.float64)
             w = np.ones(len(x)) if weight is None else weight
             sum_sq = float(w @ (x.astype(np.float64) ** 2).sum(axis=1))
-            stored = StoredBlock(i, Block(x, weight), origin, float(w.sum()), sum_sq, 0, 0, 0)
+            stored = StoredBlock(i, Block(x, weight), origin, float(w.sum()), sum_sq)
             self.partitions.append(Partition(i, [stored]))
         found = [describe(item, seeds) for item in self.partitions]
         self.data = summarise(found, FitConfig(data=DataConfig(dtype=dtype or "float32")))

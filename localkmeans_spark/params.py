@@ -107,9 +107,8 @@ PARAMETERS: dict[str, Parameter] = {
     "localSteps": Parameter(
         5, 'an integer >= 1, or "auto"', as_steps, lambda steps: steps == "auto" or steps >= 1,
         'Lloyd steps each partition does on its own rows between two exchanges of centers; "auto" '
-        "lets partitions stop a first round near a result by themselves, then chooses after every "
-        "round, by the time it took, so that fits on another machine or another day may differ in "
-        "bits.",
+        "lets the partitions stop by themselves when a step gains little, after 20 steps (5 in the "
+        "first round) and half of the iterations left at most.",
         "Use 1 for plain distributed Lloyd.",
     ),
     "safeguard": Parameter(

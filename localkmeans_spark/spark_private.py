@@ -281,14 +281,12 @@ class HadoopPath:
         if not self._try(lambda: self._fs.mkdirs(self._path)):
             raise OSError("it cannot be created")
 
-    def read(self, most: int | None = None) -> bytes:
-        """Return the file's bytes, if there are not more than ``most``; none if it is no file."""
+    def read(self) -> bytes:
+        """Return the file's bytes; none if it is no file."""
         if not self.exists() or self.is_directory():
             return b""
 
         def load() -> bytes:
-            if most is not None and self._fs.getFileStatus(self._path).getLen() > most:
-                raise OSError(f"{self._path.getName()} is larger than {most:,} bytes")
             stream = self._fs.open(self._path)
             try:
                 return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))

@@ -7,13 +7,14 @@ Sparse rows (``n_stored`` >= 0) have indptr (n + 1 int32), indices (int32), padd
 values in place of x. Reading makes views of the received bytes, not copies.
 
 The first int64 is the CRC-32 of everything after it, taken once, when the block is written. Blocks
-that Spark had to make again are compared by it with those of the first pass (``blocks.Blocks``).
+that Spark had to make again are compared by it with those of the first pass (``fit.partitions``).
 """
 
 from __future__ import annotations
 
 import sys
 import zlib
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +22,40 @@ import numpy as np
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse_rows import SparseRows
 
+
+class LeftOut(NamedTuple):
+    """Rows that a partition left out, or would rather have.
+
+    Attributes
+    ----------
+    invalid_features, invalid_weights, wrong_length : int
+        Null, NaN or infinite features; null, NaN, infinite or negative weights; another number of
+        features than the first row.
+    zero_rows : int
+        Rows of zeros left out because they have no direction.
+    vanished_rows : int
+        Rows that hold numbers, all of which the block's dtype makes 0, in groups of such rows
+        alone. These are kept.
+    other_length : int
+        Length of one of the ``wrong_length`` rows: the greatest.
+    """
+
+    invalid_features: int = 0
+    invalid_weights: int = 0
+    wrong_length: int = 0
+    zero_rows: int = 0
+    vanished_rows: int = 0
+    other_length: int = 0
+
+    def plus(self, other: LeftOut) -> LeftOut:
+        """Return the counts of both together."""
+        longest = max(self.other_length, other.other_length)
+        return LeftOut(*map(add, self, other))._replace(other_length=longest)
+
+
 _HEADER = (
     "checksum", "partition", "n", "n_features", "has_origin", "is_float64", "is_weighted",
-    "n_stored", "is_unit", "invalid_features", "invalid_weights", "wrong_length", "zero_rows",
-    "vanished_rows", "other_length",
+    "n_stored", "is_unit", *LeftOut._fields,
 )  # fmt: skip
 _ALIGN = 64
 
@@ -42,16 +73,8 @@ class StoredBlock(NamedTuple):
         Of the partition, in its first block; 0 in the others.
     sum_weights, sum_sq : float
         Sum of w and of ``w * ||x||**2`` over the block's rows (relative to ``origin``).
-    invalid_features, invalid_weights, wrong_length : int
-        Rows left out since the partition's previous block: null, NaN or infinite features; null,
-        NaN, infinite or negative weights; another number of features than the first row.
-    zero_rows : int
-        Rows of zeros left out because they have no direction.
-    vanished_rows : int
-        Rows that hold numbers, all of which the block's dtype makes 0, in groups of such rows
-        alone.
-    other_length : int
-        Length of one of the ``wrong_length`` rows.
+    left_out : LeftOut
+        Since the partition's previous block.
     is_unit : bool
         Whether rows were scaled to length 1 (cosine distance); their origin is 0 then.
     checksum : int
@@ -63,12 +86,7 @@ class StoredBlock(NamedTuple):
     origin: np.ndarray
     sum_weights: float
     sum_sq: float
-    invalid_features: int
-    invalid_weights: int
-    wrong_length: int
-    zero_rows: int = 0
-    vanished_rows: int = 0
-    other_length: int = 0
+    left_out: LeftOut = LeftOut()
     is_unit: bool = False
     checksum: int = 0
 
@@ -82,9 +100,7 @@ def encode(stored: StoredBlock) -> bytes:
         [
             stored.partition, len(x), x.shape[1], has_origin, x.dtype == np.float64,
             weight is not None,
-            len(x.values) if is_sparse else -1, stored.is_unit,
-            stored.invalid_features, stored.invalid_weights, stored.wrong_length,
-            stored.zero_rows, stored.vanished_rows, stored.other_length,
+            len(x.values) if is_sparse else -1, stored.is_unit, *stored.left_out,
         ],
         dtype=np.int64,
     )  # fmt: skip
@@ -132,6 +148,7 @@ def decode(data: bytes | np.ndarray) -> StoredBlock:
         offset += places.nbytes + -places.nbytes % 8
         values = np.frombuffer(data, dtype=dtype, count=n_stored, offset=offset)
         block = Block(SparseRows(places[: n + 1], places[n + 1 :], values, n_features), weight)
-    sums = float(sum_weights), float(sum_sq)
-    found = StoredBlock(partition, block, origin, *sums, *counts, is_unit=bool(is_unit))  # type: ignore[misc,arg-type]
-    return found._replace(checksum=checksum)
+    return StoredBlock(
+        partition, block, origin, float(sum_weights), float(sum_sq), LeftOut(*counts),
+        bool(is_unit), checksum,
+    )  # fmt: skip

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import reduce
 
 import numpy as np
 
 from localkmeans_spark.config import FitConfig
+from localkmeans_spark.data.block_format import LeftOut
 from localkmeans_spark.data.partition import Statistics
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 
@@ -23,16 +25,18 @@ _ONE_LENGTH = "of one length in all rows"
 _MAKE_ONE_LENGTH = "Make every row a vector of the same length."
 
 
-def check_statistics(found: list[Statistics], config: FitConfig) -> None:
-    """Raise the first broken rule, with its count."""
+def check_statistics(found: list[Statistics], config: FitConfig) -> LeftOut:
+    """Raise the first broken rule, with its count; else return what was left out."""
+    left_out = reduce(LeftOut.plus, [item.left_out for item in found], LeftOut())
     _check_lengths(found, config)
-    _check_weights(found, config)
-    _check_rows(found, config)
+    _check_weights(left_out.invalid_weights, found, config)
+    _check_rows(left_out, found, config)
     with_rows = [item for item in found if item.n_points]
     if with_rows[0].n_features == 0:
         rule, fix = "at least 1 feature long", "Add features."
         raise invalid(config.owner, _features(config), rule, Fact("0 features"), fix)
-    _check_range(with_rows, config)
+    _check_range(left_out.vanished_rows, with_rows, config)
+    return left_out
 
 
 def _features(config: FitConfig) -> str:
@@ -49,21 +53,20 @@ def several_widths(widths: Collection[int], config: FitConfig) -> InvalidInputEr
 
 
 def _check_lengths(found: list[Statistics], config: FitConfig) -> None:
-    odd = [item for item in found if item.wrong_length]
+    odd = [item for item in found if item.left_out.wrong_length]
     if not odd:
         return
     # The length that rows were held against is the partition's first row's.
-    usual, other = odd[0].n_features, odd[0].other_length
-    rows = count_of(sum(item.wrong_length for item in odd), "row")
+    usual, other = odd[0].n_features, odd[0].left_out.other_length
+    rows = count_of(sum(item.left_out.wrong_length for item in odd), "row")
     fact = f"{rows} of another length ({other:,} where others have {usual:,} features)"
     if other == usual:
         fact = f"{rows} with indices outside their {usual:,} features"
     raise invalid(config.owner, _features(config), _ONE_LENGTH, Fact(fact), _MAKE_ONE_LENGTH)
 
 
-def _check_weights(found: list[Statistics], config: FitConfig) -> None:
+def _check_weights(count: int, found: list[Statistics], config: FitConfig) -> None:
     subject = f"column '{config.data.weight_col}' (weightCol)"
-    count = sum(item.invalid_weights for item in found)
     if count:
         raise invalid(
             config.owner,
@@ -85,9 +88,8 @@ def _check_weights(found: list[Statistics], config: FitConfig) -> None:
         )
 
 
-def _check_rows(found: list[Statistics], config: FitConfig) -> None:
-    n_bad = sum(item.invalid_features for item in found)
-    n_zero = sum(item.zero_rows for item in found)
+def _check_rows(left_out: LeftOut, found: list[Statistics], config: FitConfig) -> None:
+    n_bad, n_zero = left_out.invalid_features, left_out.zero_rows
     n_points = sum(item.n_points for item in found)
     seen = count_of(n_bad + n_zero + n_points, "row")
     if n_bad and config.data.handle_invalid == "error":
@@ -108,18 +110,18 @@ def _check_rows(found: list[Statistics], config: FitConfig) -> None:
         )
     if n_points == 0:
         weighted = " of weight > 0" if config.data.weight_col is not None else ""
-        left_out = f" ({n_bad} with null, NaN or infinite values left out)" if n_bad else ""
-        left_out += f" ({n_zero} of zeros left out)" if n_zero else ""
+        without = f" ({n_bad} with null, NaN or infinite values left out)" if n_bad else ""
+        without += f" ({n_zero} of zeros left out)" if n_zero else ""
         raise invalid(
             config.owner,
             "the data",
             f"at least 1 row{weighted}",
-            Fact(f"0 rows{left_out}"),
+            Fact(f"0 rows{without}"),
             "Check the filter or the path the DataFrame comes from.",
         )
 
 
-def _check_range(found: list[Statistics], config: FitConfig) -> None:
+def _check_range(vanished: int, found: list[Statistics], config: FitConfig) -> None:
     dtype = config.data.dtype
     smallest, largest = VALUE_RANGE[dtype]
     size = 0.0
@@ -135,7 +137,6 @@ def _check_range(found: list[Statistics], config: FitConfig) -> None:
             Fact(f"a sum of about {mass:g}"),
             "Multiply or divide all weights by a constant: only their ratios matter.",
         )
-    vanished = sum(item.vanished_rows for item in found)
     if smallest <= size <= largest or (size == 0 and not vanished):
         return
     # Rows are kept relative to an origin, so sizes are, too; the user never saw those.

@@ -47,29 +47,28 @@ class FrameJobs:
     ----------
     blocks : DataFrame
         As ``block_frame`` makes it.
-    owner : str
     """
 
-    def __init__(self, blocks: DataFrame, owner: str) -> None:
+    def __init__(self, blocks: DataFrame) -> None:
         self._blocks = self._tasks = blocks
         self._session = blocks.sparkSession
-        self.n_lanes = _count_lanes(self._session)
-        self.n_partitions = self._n_tasks = self.n_lanes
+        self._n_lanes = _count_lanes(self._session)
+        self.n_partitions = self._n_tasks = self._n_lanes
         self.n_executors = 1
         try:
             blocks.persist(StorageLevel.MEMORY_AND_DISK)
-            self.is_kept = True
+            self._is_kept = True
         except PySparkException as error:  # serverless computes keep nothing
             if "NOT_SUPPORTED" not in str(error):
                 raise
-            self.is_kept = False
+            self._is_kept = False
 
     def all_read(self) -> None:
         """Let later tasks take several partitions: each costs some 0.1 s, ten times an RDD's."""
         self._n_tasks = self.n_partitions
         if int(self._session.version.split(".")[0]) >= 4:
             # Before, one Arrow batch would hold all blocks of a task: 10,000, whatever their size.
-            self._n_tasks = min(self.n_partitions, self.n_lanes)
+            self._n_tasks = min(self.n_partitions, self._n_lanes)
         self._tasks = self._blocks.coalesce(self._n_tasks)
 
     def run(
@@ -104,7 +103,7 @@ class FrameJobs:
 
     def close(self) -> None:
         """Release the blocks."""
-        if self.is_kept:
+        if self._is_kept:
             self._blocks.unpersist()
 
     def _share(self, payload: Any) -> Any:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from localkmeans_spark.data.arrow_rows import RowBatch, read_features
-from localkmeans_spark.data.block_format import StoredBlock, encode
+from localkmeans_spark.data.block_format import LeftOut, StoredBlock, encode
 from localkmeans_spark.kernel.assign import to_frame
 from localkmeans_spark.kernel.chunks import rows_made_dense, slices
 from localkmeans_spark.kernel.lloyd import Block
@@ -103,17 +103,21 @@ class _BlockBuilder:
         self._rows: list[Any] = []
         self._weights: list[np.ndarray] = []
         self._pending = 0
-        self._forget_counts()
+        self._left_out = LeftOut()
+
+    def _count(self, **counts: int) -> None:
+        self._left_out = self._left_out.plus(LeftOut(**counts))
 
     def add(self, batch: pa.RecordBatch) -> Iterator[bytes]:
         """Take a batch; yield the blocks that it fills."""
         if self._plan.is_weighted:
             batch = _without_weight_0(batch)
         rows = read_features(batch.column(0), self._plan.kind, self._n_features)
-        self._invalid_features += rows.n_null
-        if len(rows.other_lengths):
-            self._wrong_length += len(rows.other_lengths)
-            self._other_length = int(rows.other_lengths[0])
+        self._count(
+            invalid_features=rows.n_null,
+            wrong_length=len(rows.other_lengths),
+            other_length=int(rows.other_lengths.max(initial=0)),
+        )
         if self._n_features is None and rows.n_null < batch.num_rows:
             self._n_features = rows.x.shape[1]
         if self._n_features is None or len(rows.x) == 0:
@@ -149,14 +153,14 @@ class _BlockBuilder:
         if self._keeps_sparse:
             raw, x = x, x.astype(self._plan.dtype)
             if len(x.values) and not (x.values[0] or x.values.any()) and raw.values.any():
-                self._vanished_rows += len(x)
+                self._count(vanished_rows=len(x))
             per_block = max(1, BLOCK_BYTES * len(x) // x.nbytes)
         else:
             assert self._origin is not None
             raw, x = x, to_frame(x, self._origin, self._plan.dtype)
             # Seldom more than a look at the first row.
             if not (x[0].any() or x.any()) and (raw != self._origin).any():
-                self._vanished_rows += len(x)
+                self._count(vanished_rows=len(x))
             per_block = max(1, BLOCK_BYTES // (x.itemsize * max(1, x.shape[1])))
         start = 0
         while start < len(x):
@@ -169,32 +173,27 @@ class _BlockBuilder:
             if self._pending >= per_block:
                 yield self._flush()
 
-    def _forget_counts(self) -> None:
-        self._invalid_features = self._invalid_weights = self._wrong_length = self._zero_rows = 0
-        self._vanished_rows = self._other_length = 0
-
     def finish(self) -> Iterator[bytes]:
         """Yield what is left: a last block, or an empty one that carries counts."""
         if self._held:
             yield from self._take_held()
-        counts = self._invalid_features, self._invalid_weights, self._wrong_length, self._zero_rows
-        if self._pending or any(counts):
+        if self._pending or any(self._left_out):
             yield self._flush()
 
     def _usable(self, rows: RowBatch, batch: pa.RecordBatch) -> tuple[Any, np.ndarray | None]:
         """Drop rows with unusable features or weights."""
         x, weight = rows.x, None
         if (fine := finite_rows(x)) is not None:
-            self._invalid_features += int((~fine).sum())
+            self._count(invalid_features=int((~fine).sum()))
         if self._plan.is_cosine:
             x, is_zero = unit_rows(x)
             if is_zero is not None:
-                self._zero_rows += int(is_zero.sum())
+                self._count(zero_rows=int(is_zero.sum()))
                 fine = ~is_zero if fine is None else fine & ~is_zero
         if self._plan.is_weighted:
             weight = batch.column(1).to_numpy(zero_copy_only=False)[rows.kept].astype(np.float64)
             usable = np.isfinite(weight) & (weight > 0)
-            self._invalid_weights += len(usable) - int(usable.sum())
+            self._count(invalid_weights=len(usable) - int(usable.sum()))
             fine = usable if fine is None else fine & usable
         if fine is None or fine.all():
             return x, weight
@@ -217,16 +216,11 @@ class _BlockBuilder:
             origin=origin,
             sum_weights=float(len(x)) if weight is None else float(weight.sum()),
             sum_sq=sq_sum(x, weight),
-            invalid_features=self._invalid_features,
-            invalid_weights=self._invalid_weights,
-            wrong_length=self._wrong_length,
-            zero_rows=self._zero_rows,
-            vanished_rows=self._vanished_rows,
-            other_length=self._other_length,
+            left_out=self._left_out,
             is_unit=self._plan.is_cosine,
         )
         self._rows, self._weights, self._pending = [], [], 0
-        self._forget_counts()
+        self._left_out = LeftOut()
         return encode(stored)
 
 

@@ -6,7 +6,7 @@ import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 import threadpoolctl
 from pyspark import TaskContext
 
-from localkmeans_spark.data.block_format import StoredBlock, decode
+from localkmeans_spark.data.block_format import LeftOut, StoredBlock, decode
 from localkmeans_spark.kernel import draws, sparse
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.scale import column_sq_sums
@@ -196,13 +196,8 @@ def describe(partition: Partition, seeds: Sequence[int], with_squares: bool = Fa
         sum_sq=partition.sum_sq,
         largest=largest,
         origin=partition.origin,
-        invalid_features=sum(item.invalid_features for item in partition.stored),
-        invalid_weights=sum(item.invalid_weights for item in partition.stored),
-        wrong_length=sum(item.wrong_length for item in partition.stored),
+        left_out=reduce(LeftOut.plus, [item.left_out for item in partition.stored]),
         first_rows=first_rows,
-        zero_rows=sum(item.zero_rows for item in partition.stored),
-        vanished_rows=sum(item.vanished_rows for item in partition.stored),
-        other_length=next((item.other_length for item in partition.stored if item.wrong_length), 0),
         middle=like.middle,
         usual=like.usual,
         scale=like.scale,
@@ -224,8 +219,9 @@ class Frame(NamedTuple):
         Centers travel relative to it.
     sum_grids : ndarray of shape (n_parts, n_features), float64
     weight_grids : ndarray of shape (n_parts,), float64
-        Spacings to which sums and weights are rounded so that they add exactly; a second, finer
-        part keeps what light clusters would lose beside heavy ones.
+        Spacings to which sums and weights are rounded so that they add exactly; further, finer
+        parts, up to 11 in all, keep what light clusters would lose beside heavy ones, and most
+        rows beside values far away.
     is_spherical : bool
         Whether rows and centers have length 1 (cosine distance).
     has_far_rows : bool
@@ -264,8 +260,7 @@ class Statistics:
     """What the first pass says of one partition (sums relative to ``origin``).
 
     ``first_rows`` holds one row drawn by weight for every seed asked for; ``checksum`` is that of
-    its blocks; ``other_length`` is the length of one of the ``wrong_length`` rows; ``sq_sums``,
-    of squares by feature, is empty unless it was asked for; ``middle``,
+    its blocks; ``sq_sums``, of squares by feature, is empty unless it was asked for; ``middle``,
     ``usual`` and ``scale`` are those of :class:`~kernel.typical.Typical`.
     """
 
@@ -280,13 +275,8 @@ class Statistics:
     middle: np.ndarray
     usual: np.ndarray
     scale: float
-    invalid_features: int
-    invalid_weights: int
-    wrong_length: int
+    left_out: LeftOut
     first_rows: dict[int, np.ndarray]
-    zero_rows: int = 0
-    vanished_rows: int = 0
     least_weight: float = 1.0
     checksum: int = 0
-    other_length: int = 0
     sq_sums: np.ndarray = field(default_factory=lambda: np.empty(0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,6 @@ from localkmeans_spark.data.partition import (
     merge_answers,
     run_partitions,
 )
-from localkmeans_spark.data.workers import check_workers
 from localkmeans_spark.spark_private import binary_rdd, count_executors, workers_of_sql
 
 if TYPE_CHECKING:
@@ -32,21 +30,10 @@ TREE_BYTES = 256 << 20
 _MAX_DEPTH = 5
 
 
-def levels(n_tasks: int, depth: int) -> list[int]:
-    """Return how many tasks hold summaries at each level of ``RDD.treeAggregate``.
-
-    The first is ``n_tasks``, the last is what reaches the driver.
-    """
-    found, left = [n_tasks], float(n_tasks)
-    scale = max(math.ceil(n_tasks ** (1.0 / depth)), 2)
-    while left > scale + left / scale:
-        left /= scale
-        found.append(int(left))
-    return found
-
-
 def tree_depth(n_tasks: int, summary_bytes: int) -> int:
-    """Return the least depth whose last level the driver can hold, else the one that leaves least.
+    """Return the least depth of ``RDD.treeAggregate`` that leaves no more than the driver can hold.
+
+    A tree of depth D leaves about the D-th root of the number of tasks for the driver to merge.
 
     Parameters
     ----------
@@ -56,11 +43,10 @@ def tree_depth(n_tasks: int, summary_bytes: int) -> int:
     """
     if n_tasks * summary_bytes <= DIRECT_BYTES:
         return 1
-    depths = range(2, _MAX_DEPTH + 1)
-    for depth in depths:
-        if levels(n_tasks, depth)[-1] * summary_bytes <= TREE_BYTES:
+    for depth in range(2, _MAX_DEPTH):
+        if n_tasks ** (1.0 / depth) * summary_bytes <= TREE_BYTES:
             return depth
-    return min(depths, key=lambda depth: levels(n_tasks, depth)[-1])
+    return _MAX_DEPTH
 
 
 # Tasks a core: enough to even out partitions of different sizes, few enough to keep the fixed cost
@@ -77,33 +63,26 @@ class RddJobs:
     ----------
     blocks : DataFrame
         As ``block_frame`` makes it.
-    owner : str
 
     Attributes
     ----------
     n_partitions : int
         Of the blocks; a guess before the first job of Spark Connect.
-    n_lanes : int
-        Tasks that run side by side.
     n_executors : int
-    is_kept : bool
-        Whether blocks are kept between jobs, not made again by each.
     """
 
-    def __init__(self, blocks: DataFrame, owner: str) -> None:
+    def __init__(self, blocks: DataFrame) -> None:
         self._context = blocks.sparkSession.sparkContext
-        check_workers(self._context, owner)
         self._cached = self._tasks = binary_rdd(blocks)
         self._cached.persist(StorageLevel.MEMORY_AND_DISK_DESER)
         self.n_partitions = self._cached.getNumPartitions()
-        self.n_lanes = self._context.defaultParallelism
         self.n_executors = count_executors(self._context)
-        self.is_kept = True
 
     def all_read(self) -> None:
         """Let later tasks take several partitions, now that the blocks are where they stay."""
         # Coalescing never splits a partition, and follows where the cached blocks are.
-        self._tasks = self._cached.coalesce(min(self.n_partitions, _TASKS_PER_CORE * self.n_lanes))
+        most = _TASKS_PER_CORE * self._context.defaultParallelism
+        self._tasks = self._cached.coalesce(min(self.n_partitions, most))
 
     def run(
         self,

@@ -99,8 +99,7 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
         See :func:`check_statistics`.
     """
     found = sorted(found, key=lambda item: item.partition)
-    check_statistics(found, config)
-    n_skipped = sum(item.invalid_features + item.zero_rows for item in found)
+    left_out = check_statistics(found, config)
     found = [item for item in found if item.n_points]
     sum_weights = float(sum(item.sum_weights for item in found))
     n_features = found[0].n_features
@@ -141,7 +140,7 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
         statistics=found,
         n_points=sum(item.n_points for item in found),
         n_features=n_features,
-        n_skipped=n_skipped,
+        n_skipped=left_out.invalid_features + left_out.zero_rows,
         sum_weights=sum_weights,
         frame=frame,
         origin=found[0].origin.copy() if shared else None,

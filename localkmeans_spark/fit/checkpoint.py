@@ -4,18 +4,20 @@
 
     checkpointDir/localkmeans-<fingerprint>/round-000007.state
 
-The fingerprint stands for the rows as they lie in their partitions and for every parameter. The
-files of the last two rounds are kept: one that is damaged is set aside, and the one before serves.
+The fingerprint stands for the rows as they lie in their partitions, for every parameter and for the
+library's version. The files of the last two rounds are kept: one that is damaged is set aside, and
+the one before serves. A file is the SHA-256 of all that follows, and a NumPy archive: centers, and
+everything else as JSON.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import logging
-import re
 from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -26,14 +28,12 @@ from localkmeans_spark.config import FitConfig
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.errors import invalid
 from localkmeans_spark.fit.run import Fit
-from localkmeans_spark.fit.state_file import check_fit, most_bytes, pack, unpack
 from localkmeans_spark.spark_private import HadoopPath
 
 logger = logging.getLogger("localkmeans_spark")
 
 _PREFIX = "localkmeans-"
-_ROUND = re.compile(r"round-\d{6,}\.(state|npz)")  # npz until format 2
-_NOT_COMPARED = {"checkpoint_dir", "owner"}
+_DIGEST_BYTES = 32
 
 
 def open_checkpoint(session: SparkSession, config: FitConfig) -> Checkpoint:
@@ -69,7 +69,6 @@ class Checkpoint:
 
     def __init__(self, parent: HadoopPath | None, owner: str) -> None:
         self._parent, self._owner = parent, owner
-        self._fingerprint: dict[str, Any] = {}
         self._folder: HadoopPath | None = None
         self._newest, self._is_broken = "", False
 
@@ -77,15 +76,14 @@ class Checkpoint:
         """Bring fits to where they stood after their last round, if there is a checkpoint."""
         if self._parent is None:
             return
-        self._fingerprint = fingerprint([item.config for item in fits], data)
-        self._folder = self._parent.child(_PREFIX + _digest(self._fingerprint))
-        most = most_bytes([item.config for item in fits], data.n_features)
+        name = _PREFIX + fingerprint([item.config for item in fits], data)
+        self._folder = self._parent.child(name)
         for name in reversed(_rounds(self._folder)):
             try:
-                fits[:] = self._read(name, most, fits, data)
+                fits[:] = self._read(name, fits, data)
             except Exception as error:  # whatever is in the file, it does not end a fit
-                message = "%s: the checkpoint %s/%s cannot be used and is set aside: %s"
-                logger.warning(message, self._owner, self._folder, name, _one_line(error))
+                message = "%s: the checkpoint %s/%s cannot be used and is set aside: %r"
+                logger.warning(message, self._owner, self._folder, name, error)
                 continue
             self._newest = name
             message = "%s: resumed after round %d from the checkpoint in %s"
@@ -94,7 +92,7 @@ class Checkpoint:
             return
         self._tell_of_others(self._parent, self._folder)
 
-    def _read(self, name: str, most: int, fits: Sequence[Fit], data: DataSummary) -> list[Fit]:
+    def _read(self, name: str, fits: Sequence[Fit], data: DataSummary) -> list[Fit]:
         """Return the fits of a file.
 
         Raises
@@ -103,21 +101,16 @@ class Checkpoint:
             Of any kind, if the file is damaged.
         """
         assert self._folder is not None
-        header, arrays = unpack(self._folder.child(name).read(most))
-        if header["fingerprint"] != self._fingerprint:
-            raise ValueError("of another fit")
+        states, arrays = unpack(self._folder.child(name).read())
         found = []
-        for place, (item, values) in enumerate(zip(fits, header["fits"], strict=True)):
+        for place, (item, values) in enumerate(zip(fits, states, strict=True)):
             own = [
-                {name: arrays.pop(key) for name in ("centers", "best")
+                {name: arrays[key] for name in ("centers", "best")
                  if (key := f"{place}.{restart}.{name}") in arrays}
                 for restart in range(item.config.n_init)
             ]  # fmt: skip
-            check_fit(values, own, item.config, data.n_features)
             found.append(Fit(replace(item.config, seed=values["seed"]), data))
             found[-1].restore(values, own)
-        if arrays:
-            raise ValueError("other arrays than expected")
         return found
 
     def save(self, fits: Sequence[Fit]) -> None:
@@ -125,7 +118,6 @@ class Checkpoint:
         if self._folder is None or self._is_broken:
             return
         states = [item.state() for item in fits]
-        header = {"fingerprint": self._fingerprint, "fits": [values for values, _ in states]}
         arrays = {
             f"{place}.{restart}.{name}": array
             for place, (_, restarts) in enumerate(states)
@@ -135,7 +127,7 @@ class Checkpoint:
         name = f"round-{max(item.n_rounds for item in fits):06d}.state"
         try:
             self._folder.create()
-            self._folder.child(name).write(pack(header, arrays))
+            self._folder.child(name).write(pack([values for values, _ in states], arrays))
             for other in _rounds(self._folder):
                 if other not in (name, self._newest):
                     self._folder.child(other).remove()
@@ -160,84 +152,57 @@ class Checkpoint:
         """Say in one line that a checkpoint lies here that is not this fit's."""
         for name in parent.names():
             folder = parent.child(name)
-            if not name.startswith(_PREFIX) or str(folder) == str(own):
-                continue
-            names = _rounds(folder)
-            if not names:
-                continue
-            try:
-                theirs = unpack(folder.child(names[-1]).read(_MOST_OF_OTHERS))[0]["fingerprint"]
-                reasons = "; ".join(differences(theirs, self._fingerprint))
-            except Exception as error:  # whatever is in the file, it does not end a fit
-                reasons = _one_line(error)
-            message = "%s: the checkpoint in %s is of another fit and is not used (%s)"
-            logger.warning(message, self._owner, folder, reasons)
-            return
-
-
-# Files of other fits are read only to say what differs.
-_MOST_OF_OTHERS = 256 << 20
+            if name.startswith(_PREFIX) and str(folder) != str(own):
+                message = (
+                    "%s: the checkpoint in %s is of another fit and is not used: its rows, their "
+                    "partitions, a parameter or the library's version differ. To take it up, fit "
+                    "with the same; delete it if it is of no use"
+                )
+                logger.warning(message, self._owner, folder)
+                return
 
 
 def _rounds(folder: HadoopPath) -> list[str]:
     """Return the names of a folder's files, the last round's last."""
-    found = [name for name in folder.names() if _ROUND.fullmatch(name)]
+    found = [name for name in folder.names() if name.startswith("round-")]
     return sorted(found, key=lambda name: (len(name), name))
 
 
-def fingerprint(configs: Sequence[FitConfig], data: DataSummary) -> dict[str, Any]:
-    """Return what must be the same for a checkpoint to be taken up, as JSON-ready values.
+def pack(values: list[Any], arrays: dict[str, Any]) -> bytes:
+    """Return a file of JSON-ready values and arrays."""
+    stream = io.BytesIO()
+    np.savez(stream, values=np.frombuffer(json.dumps(values).encode(), dtype=np.uint8), **arrays)
+    body = stream.getvalue()
+    return hashlib.sha256(body).digest() + body
 
-    ``rows`` stands for every bit of the rows as they lie in their partitions.
+
+def unpack(data: bytes) -> tuple[list[Any], dict[str, np.ndarray]]:
+    """Return what :func:`pack` was given."""
+    digest, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+    if hashlib.sha256(body).digest() != digest:
+        raise ValueError("cut or damaged")
+    with np.load(io.BytesIO(body), allow_pickle=False) as file:
+        arrays = dict(file)
+    return json.loads(arrays.pop("values").tobytes()), arrays
+
+
+def fingerprint(configs: Sequence[FitConfig], data: DataSummary) -> str:
+    """Return a name for what must be the same for a checkpoint to be taken up.
+
+    That is every bit of the rows as they lie in their partitions, too.
     """
-    return {
-        "version": __version__,
-        "n_points": data.n_points,
-        "n_features": data.n_features,
-        "n_partitions": len(data.statistics),
-        "rows": _digest([[item.partition, item.checksum] for item in data.statistics]),
-        "fits": [_parameters(config) for config in configs],
-    }
+    rows = [[item.partition, item.checksum] for item in data.statistics]
+    return _digest([__version__, rows, [_parameters(config) for config in configs]])
 
 
 def _parameters(config: FitConfig) -> dict[str, Any]:
-    values = {
-        item.name: getattr(config, item.name)
-        for item in fields(config)
-        if item.name not in _NOT_COMPARED
-    }
+    values = asdict(config)
+    del values["checkpoint_dir"], values["owner"]  # say nothing about the fit
     if not config.seed_given:
         del values["seed"]  # any will do: the checkpoint's
     if config.initial_centers is not None:
         values["initial_centers"] = _digest(np.asarray(config.initial_centers).tolist())
-    values["data"] = asdict(config.data)
-    return json.loads(json.dumps(values))
-
-
-def differences(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
-    """Say in a few words what differs between two fingerprints."""
-    found = [
-        f"{name}: {_one_line(theirs.get(name))}, now {ours[name]}"
-        for name in ("version", "n_points", "n_features", "n_partitions")
-        if theirs.get(name) != ours[name]
-    ]
-    if not found and theirs["rows"] != ours["rows"]:
-        found.append("other rows, or rows in another order")
-    if len(theirs["fits"]) != len(ours["fits"]):
-        return [*found, f"{len(theirs['fits'])} fits side by side, now {len(ours['fits'])}"]
-    for before, now in zip(theirs["fits"], ours["fits"], strict=True):
-        found += [
-            f"{name}: {_one_line(before.get(name))}, now {_one_line(now.get(name))}"
-            for name in sorted(before.keys() | now.keys())
-            if before.get(name) != now.get(name)
-        ]
-    return found
-
-
-def _one_line(value: object) -> str:
-    """Return some words of a value that may be anything."""
-    text = str(value) or type(value).__name__
-    return "".join(c if c.isprintable() else " " for c in text)[:120]
+    return values
 
 
 def _digest(values: Any) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,19 @@ from localkmeans_spark.kernel.lloyd import Block, LocalPhase, add_cluster_sums, 
 from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, directions_or_kept, unit_centers
 
 
-@dataclass(frozen=True)
-class RoundSummary:
+class Findings(NamedTuple):
+    """What a round found on one partition; or on all, then each is an array."""
+
+    inertia: Any  # of the centers the round began with
+    sq_drift: Any  # largest squared distance from a center of the partition to the one before
+    sq_moved: Any  # sum over clusters of weight times that squared distance
+    within: Any  # weighted scatter of the rows around the partition's centers after the last step
+    filled: Any  # clusters with rows here
+    n_points: Any
+    steps: Any  # local steps done
+
+
+class RoundSummary(NamedTuple):
     """What a round found on one or more partitions.
 
     Attributes
@@ -30,38 +42,13 @@ class RoundSummary:
         Cluster sums after the last local step, in the shared frame, on the grids.
     weights : ndarray of shape (n_parts, k), float64
         Cluster weights, on the grids.
-    inertia : ndarray of shape (m,), float64
-        Of the centers the round began with, on each of the m partitions.
-    sq_drift : ndarray of shape (m,), float64
-        Largest squared distance from a partition's center to the one the round began with.
-    sq_moved : ndarray of shape (m,), float64
-        Sum over clusters of weight times that squared distance.
-    within : ndarray of shape (m,), float64
-        Weighted scatter of the partition's rows around its own centers after the last step.
-    filled : ndarray of shape (m,), int64
-        Clusters with rows on the partition.
-    n_points : ndarray of shape (m,), int64
-        Rows of the partition.
-    first_seconds, later_seconds : ndarray of shape (m,), float64
-        What its first local step took, and all later ones.
-    steps : ndarray of shape (m,), int64
-        Local steps it did.
+    findings : ndarray of shape (m, 7), float64
+        A row of :class:`Findings` for each of the m partitions.
     """
 
     sums: np.ndarray
     weights: np.ndarray
-    inertia: np.ndarray
-    sq_drift: np.ndarray
-    sq_moved: np.ndarray
-    within: np.ndarray
-    filled: np.ndarray
-    n_points: np.ndarray
-    first_seconds: np.ndarray
-    later_seconds: np.ndarray
-    steps: np.ndarray
-
-
-_BY_PARTITION = [f.name for f in fields(RoundSummary) if f.name not in ("sums", "weights")]
+    findings: np.ndarray
 
 
 def summarise_phase(
@@ -87,19 +74,20 @@ def summarise_phase(
     if frame.has_far_rows:  # whose squares leave nothing of the others' in these sums
         inertia = float(assign_blocks(partition.blocks, began)[2].sum())
         within = inertia - float(phase.weights @ sq_moved)
+    found = Findings(
+        inertia=inertia,
+        sq_drift=sq_drift.max(),
+        sq_moved=phase.weights @ sq_moved,
+        within=within,
+        filled=filled.sum(),
+        n_points=sum(len(block.x) for block in partition.blocks),
+        steps=phase.steps,
+    )
     shift = partition.origin - frame.mean
     return RoundSummary(
         sums=on_grids(phase.sums + phase.weights[:, None] * shift, frame.sum_grids[:, None]),
         weights=on_grids(phase.weights, frame.weight_grids),
-        inertia=np.array([inertia]),
-        sq_drift=np.array([sq_drift.max()]),
-        sq_moved=np.array([phase.weights @ sq_moved]),
-        within=np.array([within]),
-        filled=np.array([filled.sum()]),
-        n_points=np.array([sum(len(block.x) for block in partition.blocks)]),
-        first_seconds=np.array([phase.first_seconds]),
-        later_seconds=np.array([phase.later_seconds]),
-        steps=np.array([phase.steps]),
+        findings=np.array([found], dtype=np.float64),
     )
 
 
@@ -130,7 +118,7 @@ def merge(left: RoundSummary, right: RoundSummary) -> RoundSummary:
     return RoundSummary(
         left.sums + right.sums,
         left.weights + right.weights,
-        *(np.concatenate([getattr(left, n), getattr(right, n)]) for n in _BY_PARTITION),
+        np.concatenate([left.findings, right.findings]),
     )
 
 
@@ -157,10 +145,6 @@ class Exchange:
         False for the clusters without a row on any partition.
     local_steps : int
         Most that a partition did.
-    mean_steps : float
-        Mean over the partitions.
-    first_seconds, later_seconds : float
-        Of all partitions' first local step, and later ones, together.
     """
 
     centers: np.ndarray
@@ -174,9 +158,6 @@ class Exchange:
     bound: float = math.inf
     filled: np.ndarray | None = None
     local_steps: int = 1
-    mean_steps: float = 1.0
-    first_seconds: float = 0.0
-    later_seconds: float = 0.0
 
 
 def finish(
@@ -194,6 +175,7 @@ def finish(
         origin 0, and inertia, shift and drift are cosine distances.
     """
     sums, weights = summary.sums.sum(axis=0), summary.weights.sum(axis=0)
+    found = Findings(*summary.findings.T)
     if unit_about is not None:
         centers = unit_centers(centers + unit_about)
         sums = sums + weights[:, None] * unit_about
@@ -201,11 +183,11 @@ def finish(
     sq_shift = _sq_shift(new, centers)
     total = float(weights.sum())
     # sum_i W_ki |theta_ki - c_k|^2 - W_k |theta_k - c_k|^2 = sum_i W_ki |theta_ki - theta_k|^2
-    sq_deviation = math.fsum(summary.sq_moved) - float(weights @ sq_shift)
+    sq_deviation = math.fsum(found.sq_moved) - float(weights @ sq_shift)
     sq_deviation = max(0.0, sq_deviation)
-    scatter = sq_deviation + max(0.0, math.fsum(summary.within))
-    spread, by_chance = _spread(summary, int((weights > 0).sum()), sq_deviation, scatter)
-    inertia, sq_drift = math.fsum(summary.inertia), float(summary.sq_drift.max())
+    scatter = sq_deviation + max(0.0, math.fsum(found.within))
+    spread, by_chance = _spread(found, int((weights > 0).sum()), sq_deviation, scatter)
+    inertia, sq_drift = math.fsum(found.inertia), float(found.sq_drift.max())
     if unit_about is None:
         shift, drift = math.sqrt(sq_shift.max()), math.sqrt(sq_drift)
     else:
@@ -224,10 +206,7 @@ def finish(
         spread=spread,
         bound=scatter,
         filled=weights > 0,
-        local_steps=int(summary.steps.max()),
-        mean_steps=float(summary.steps.mean()),
-        first_seconds=float(summary.first_seconds.sum()),
-        later_seconds=float(summary.later_seconds.sum()),
+        local_steps=int(found.steps.max()),
     )
 
 
@@ -236,9 +215,7 @@ def _sq_shift(new: np.ndarray, old: np.ndarray) -> np.ndarray:
     return np.einsum("kd,kd->k", moved, moved)
 
 
-def _spread(
-    summary: RoundSummary, n_filled: int, between: float, scatter: float
-) -> tuple[float, float]:
+def _spread(found: Findings, n_filled: int, between: float, scatter: float) -> tuple[float, float]:
     """Return the share of the scatter between the partitions' centers, and what chance makes it.
 
     As in an analysis of variance: if every partition held a random share of the rows, the centers
@@ -246,5 +223,5 @@ def _spread(
     """
     if scatter <= 0:
         return 0.0, 0.0
-    groups = int(summary.filled.sum()) - n_filled
-    return between / scatter, groups / int(summary.n_points.sum())
+    groups = int(found.filled.sum()) - n_filled
+    return between / scatter, groups / int(found.n_points.sum())

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from localkmeans_spark.fit.exchange import Exchange
-from localkmeans_spark.fit.step_choice import RoundTimes, first_steps, steps_that_pay
 from localkmeans_spark.records import RoundRecord
 
 # A round that lowers the inertia by less than this share goes on with single steps.
@@ -28,6 +27,11 @@ _TELLING = 0.1
 _DISAGREEMENT = 0.25
 # A rise of less than this share is rounding, not a worse result.
 _ROUNDING = 1e-9
+# localSteps="auto": partitions stop when a step moves the centers by less than this share of the
+# inertia. Much more would be too early: where clusters overlap, a step that gains little is often
+# followed by some that gain more. More than 20 steps gain nothing anywhere (the partitions' own
+# rows are fitted by then); from rough centers more than 5 lead partitions to different places.
+_ENOUGH, _MOST_STEPS, _FIRST_STEPS = 0.00003, 20, 5
 
 
 class Order(NamedTuple):
@@ -38,25 +42,21 @@ class Order(NamedTuple):
     centers : ndarray of shape (k, n_features), float64
         In the shared frame.
     local_steps : int
-    settled : bool
-        Whether Lloyd steps have led to these centers (see ``kernel.local_steps``).
     enough : float
         Partitions stop early when a step gains less than this share of the inertia.
     """
 
     centers: np.ndarray
     local_steps: int
-    settled: bool
     enough: float = 0.0
 
 
 class Traffic(NamedTuple):
-    """What a round cost: bytes of centers sent down, of sums sent up, wall seconds, and of what."""
+    """What a round cost: bytes of centers sent down, of sums sent up, and wall seconds."""
 
     bytes_down: int
     bytes_up: int
     seconds: float
-    times: RoundTimes = RoundTimes()
 
 
 @dataclass
@@ -66,6 +66,10 @@ class _Known:
     inertia: float
     centers: np.ndarray
     iteration: int
+
+
+# What changes from round to round in a run, beside arrays and records.
+_PLAIN_STATE = "n_iter", "converged", "bound", "_local_steps", "_last_inertia", "_last_steps"
 
 
 class LloydRun:
@@ -80,7 +84,8 @@ class LloydRun:
     centers : ndarray of shape (k, n_features), float64
         Initial centers, in the shared frame.
     local_steps : int or "auto"
-        L; "auto" chooses it anew after every round, until the safeguard lowers it.
+        L; with "auto" partitions stop by themselves when a step gains little, after 20 steps (5 in
+        the first round) and half of the iterations left at most.
     max_iter : int
         T: Lloyd iterations behind the result. Iterations that were taken back do not count.
     tol : float
@@ -89,11 +94,6 @@ class LloydRun:
         centers, whatever their inertia.
     sum_sq : float
         Sum of ``w * ||x - mean||**2``: the scale of rounding errors in the inertia.
-    settled : bool, default False
-        Whether Lloyd steps led to the initial centers already.
-    near : bool, default False
-        Whether the initial centers are likely to be near a result: with "auto", the partitions find
-        out by themselves how many steps the first round is to have.
     reseed : bool, default False
         Ask for new centers for clusters without a row on any partition (``empty``, ``place``).
 
@@ -118,23 +118,18 @@ class LloydRun:
         safeguard: bool,
         sum_sq: float,
         reseed: bool = False,
-        settled: bool = False,
-        near: bool = False,
     ) -> None:
         self.centers = centers
         self.n_iter = 0
         self.converged = False
         self.rounds: list[RoundRecord] = []
         self._is_auto = local_steps == "auto"
-        # Clusters without rows wait for the first exchange.
-        first, self._enough = first_steps(near and not reseed, max_iter)
-        self._local_steps = first if self._is_auto else int(local_steps)
+        self._local_steps = _MOST_STEPS if self._is_auto else int(local_steps)
         self._max_iter = max_iter
         self._tol = tol
         self._safeguard = safeguard
         self._noise = 1e-12 * sum_sq
         self._reseed = reseed
-        self._settled = settled
         self.bound: float | None = None
         self.empty = np.empty(0, dtype=np.int64)
         self._best: _Known | None = None
@@ -151,19 +146,21 @@ class LloydRun:
         remaining = self._max_iter - self.n_iter
         if self.converged or remaining <= 0:
             return None
-        enough = self._enough if self._is_auto and not self.rounds else 0.0
-        settled = self._settled or enough > 0 or self.n_iter > 0
-        return Order(self.centers, min(self._local_steps, remaining), settled, enough)
+        most, enough = remaining, 0.0
+        if self._is_auto:  # half is left for rounds that begin where all partitions' rows lead
+            half = remaining // 2
+            most, enough = max(1, half if self.rounds else min(half, _FIRST_STEPS)), _ENOUGH
+        return Order(self.centers, min(self._local_steps, most), enough)
 
     def absorb(self, order: Order, found: Exchange, traffic: Traffic) -> RoundRecord:
         """Take the result of a round; decide from where, and with how many steps, to go on."""
-        iteration, asked = self.n_iter, order.local_steps
+        iteration = self.n_iter
         if self._is_auto:  # steps that partitions had no use for do not count
             order = order._replace(local_steps=found.local_steps)
         self.bound, note = None, ""
         if self._is_worse(found.inertia):
             note = "went back: the local steps before had raised the inertia"
-            self._go_back(max(1, self._local_steps // 2))
+            self._go_back(self._fewer_steps())
         elif self._disagrees(order, found):
             note = "went back: the partitions' centers disagree"
             self._remember(found.inertia, order.centers)
@@ -171,7 +168,6 @@ class LloydRun:
         else:
             self._go_on(order, found)
             self.bound = found.bound
-            self._choose_steps(asked, traffic.times)
             if self._reseed and found.filled is not None:
                 self.empty = np.flatnonzero(~found.filled)
         reverted = bool(note)
@@ -210,18 +206,10 @@ class LloydRun:
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``restore`` needs to go on from here, as JSON-ready values and arrays."""
         best = self._best
-        values = {
-            "n_iter": self.n_iter,
-            "empty": self.empty.tolist(),
-            "converged": self.converged,
-            "bound": self.bound,
-            "rounds": [asdict(row) for row in self.rounds],
-            "local_steps": self._local_steps,
-            "is_auto": self._is_auto,
-            "last_inertia": self._last_inertia,
-            "last_steps": self._last_steps,
-            "best": None if best is None else [best.inertia, best.iteration],
-        }
+        values = {name: getattr(self, name) for name in _PLAIN_STATE}
+        values["empty"] = self.empty.tolist()
+        values["rounds"] = [asdict(row) for row in self.rounds]
+        values["best"] = None if best is None else [best.inertia, best.iteration]
         arrays = {"centers": self.centers}
         if best is not None:
             arrays["best"] = best.centers
@@ -230,12 +218,10 @@ class LloydRun:
     def restore(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Go on from where another run with the same parameters gave its ``state``."""
         self.centers = arrays["centers"]
-        self.n_iter, self.converged = values["n_iter"], values["converged"]
-        self.bound = values["bound"]
+        for name in _PLAIN_STATE:
+            setattr(self, name, values[name])
         self.empty = np.array(values["empty"], dtype=np.int64)
         self.rounds = [RoundRecord(**row) for row in values["rounds"]]
-        self._local_steps, self._is_auto = values["local_steps"], values["is_auto"]
-        self._last_inertia, self._last_steps = values["last_inertia"], values["last_steps"]
         if values["best"] is not None:
             inertia, iteration = values["best"]
             self._best = _Known(inertia, arrays["best"], iteration)
@@ -249,7 +235,7 @@ class LloydRun:
         """
         if not self._is_worse(inertia):
             return True
-        self._go_back(max(1, self._local_steps // 2))
+        self._go_back(self._fewer_steps())
         return False
 
     def _is_worse(self, inertia: float) -> bool:
@@ -262,10 +248,10 @@ class LloydRun:
         """Whether a round's local steps led the partitions to different places."""
         return self._safeguard and order.local_steps > 1 and found.disagreement > _DISAGREEMENT
 
-    def _choose_steps(self, asked: int, times: RoundTimes) -> None:
-        # A shorter last round says little.
-        if self._is_auto and 1 < self._local_steps <= asked:
-            self._local_steps = steps_that_pay(times)
+    def _fewer_steps(self) -> int:
+        """Return how many steps to take after some that raised the inertia."""
+        taken = self._last_steps if self._is_auto else self._local_steps
+        return max(1, taken // 2)
 
     def _remember(self, inertia: float, centers: np.ndarray) -> None:
         if self._best is None or inertia < self._best.inertia:
@@ -274,7 +260,7 @@ class LloydRun:
     def _go_back(self, local_steps: int) -> None:
         assert self._best is not None
         self.centers, self.n_iter = self._best.centers, self._best.iteration
-        self._local_steps, self._is_auto = local_steps, False
+        self._local_steps = local_steps
         self._last_inertia, self._last_steps = None, 0
         self.converged = False
 
@@ -297,7 +283,7 @@ class LloydRun:
 
     def _last_round_comes(self) -> bool:
         """Whether the next round would be the last, whose gain nobody would look at."""
-        return 1 < self._local_steps >= self._max_iter - self.n_iter > 0
+        return not self._is_auto and 1 < self._local_steps >= self._max_iter - self.n_iter > 0
 
 
 def _gains_little(found: Exchange) -> bool:

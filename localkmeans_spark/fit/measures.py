@@ -16,7 +16,7 @@ from localkmeans_spark.data.partition import Frame, Partition
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit.exchange import assign_blocks
 from localkmeans_spark.fit.one_thread import one_blas_thread
-from localkmeans_spark.fit.requests import Request, all_rows, merge_by_partition, sample
+from localkmeans_spark.fit.requests import Request, all_rows, in_order, merge_by_partition, sample
 from localkmeans_spark.kernel.agreement import adjusted_rand, contingency
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.draws import generator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # workers import this file, and would import all that opens D
 
 # Rows on which two fits are compared; fewer if they are wide.
 _SAMPLE_ROWS, _SAMPLE_NUMBERS = 10_000, 4 << 20
-# As the seeding does on its sample.
+# As the seeding searches on its sample, with more Lloyd steps after each round of exchanges.
 _SWAP_ROUNDS, _SWAP_TRIES, _STEPS = 4, 128, 10
 # Multiplications that a k-means++ of it by the driver may take, times 2.
 _MOST_WORK = 1 << 34
@@ -104,12 +104,12 @@ def _moments_of(data: DataSummary, centers: np.ndarray) -> Request:
     """Ask for means, weights and scatter by the exact labels of absolute centers."""
 
     def finish(found: _Sums) -> Moments:
-        order = np.argsort(found.partitions)
-        weights = found.weights[order].sum(axis=0)
+        found = in_order(found)
+        weights = found.weights.sum(axis=0)
         kept = _own(centers, data.frame) - data.frame.mean
         means = means_or_kept(found.sums.sum(axis=0), weights, kept)
         # About the center, which is near: no digits are lost to far means.
-        inertia = found.inertia[order].sum(axis=0) - weights * ((means - kept) ** 2).sum(axis=1)
+        inertia = found.inertia.sum(axis=0) - weights * ((means - kept) ** 2).sum(axis=1)
         scatter = np.maximum(inertia, 0.0) / np.where(weights > 0, weights, 1.0)
         return Moments(means, weights, scatter)
 

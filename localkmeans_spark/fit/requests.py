@@ -36,7 +36,7 @@ class Request(NamedTuple):
     Attributes
     ----------
     phase : str
-        ``"seed"``, ``"iterate"`` or ``"final"``.
+        ``"seed"``, ``"iterate"``, ``"final"`` or ``"measure"``.
     description : str
         Shown in the Spark UI.
     worker : callable (partition, order) -> summary
@@ -262,9 +262,8 @@ def _local_round(partition: Partition, frame_and_order: tuple[Frame, Order]) -> 
     if partition.is_unit:
         began, update = unit_centers(began), directions_or_kept
     phase = local_phase(
-        partition.blocks, began, order.local_steps, partition.sum_sq,
-        order.settled, order.enough, update,
-    )  # fmt: skip
+        partition.blocks, began, order.local_steps, partition.sum_sq, order.enough, update
+    )
     return summarise_phase(phase, began, partition, frame)
 
 
@@ -284,7 +283,7 @@ def assignment(centers: np.ndarray) -> Request:
     """
     name = "final cost and sizes"
     nbytes = 24 * len(centers)
-    return Request("final", name, _assign, centers, merge_by_partition, _in_order, nbytes)
+    return Request("final", name, _assign, centers, merge_by_partition, in_order, nbytes)
 
 
 def _assign(partition: Partition, centers: np.ndarray) -> Assignment:
@@ -303,8 +302,7 @@ def merge_by_partition(left: Any, right: Any) -> Any:
     return type(left)(*(add(*pair) if at == 1 else np.concatenate(pair) for at, pair in pairs))
 
 
-def _in_order(found: Assignment) -> Assignment:
-    order = np.argsort(found.partitions)
-    return Assignment(
-        found.partitions[order], found.sizes, found.weights[order], found.inertia[order]
-    )
+def in_order(found: Any) -> Any:
+    """Put such a tuple, whose first array has the partitions' numbers, into their order."""
+    order = np.argsort(found[0])
+    return type(found)(*(each if at == 1 else each[order] for at, each in enumerate(found)))

@@ -13,11 +13,9 @@ from localkmeans_spark.data.checks import VALUE_RANGE
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.fit import requests
-from localkmeans_spark.fit.exchange import Exchange
-from localkmeans_spark.fit.lloyd_run import LloydRun, Order, Traffic
+from localkmeans_spark.fit.lloyd_run import LloydRun, Traffic
 from localkmeans_spark.fit.requests import Asking, Assignment, Request
 from localkmeans_spark.fit.seeding import Seeding, draw_by_distance, seed_centers
-from localkmeans_spark.fit.step_choice import RoundTimes
 from localkmeans_spark.kernel.spherical import unit_centers
 from localkmeans_spark.records import RestartRecord
 
@@ -45,16 +43,12 @@ class JobCost(NamedTuple):
     ----------
     seconds : float
         Wall time.
-    n_requests, n_tasks, n_executors : int
-    n_lanes : int
-        Tasks that ran side by side.
+    n_tasks, n_executors : int
     """
 
     seconds: float = 0.0
-    n_requests: int = 1
     n_tasks: int = 1
     n_executors: int = 1
-    n_lanes: int = 1
 
 
 class Run:
@@ -127,8 +121,12 @@ class Run:
                 yield from self._reseed(lloyd)
             order = lloyd.next_order()
             if order is not None:
-                found = yield requests.local_round(self._data, len(lloyd.rounds) + 1, order)
-                lloyd.absorb(order, found, self._traffic(order, found))
+                request = requests.local_round(self._data, len(lloyd.rounds) + 1, order)
+                found = yield request
+                cost = self._cost
+                down = order.centers.nbytes * cost.n_executors
+                traffic = Traffic(down, request.nbytes * cost.n_tasks, cost.seconds)
+                lloyd.absorb(order, found, traffic)
                 continue
             centers = lloyd.centers + self._data.frame.mean
             assignment = yield requests.assignment(centers)
@@ -147,10 +145,6 @@ class Run:
             safeguard=config.safeguard,
             sum_sq=self._data.sum_sq,
             reseed=config.empty_clusters == "reseed",
-            # These seeds were settled on a sample.
-            settled=config.init_mode == "k-means++",
-            # Centers that a user has are mostly those of an earlier fit.
-            near=config.init_mode in ("k-means++", "given"),
         )
         return self.lloyd
 
@@ -174,18 +168,6 @@ class Run:
         )
         self.passes = seeding.passes
         lloyd.place(seeding.centers[len(filled) :])
-
-    def _traffic(self, order: Order, found: Exchange) -> Traffic:
-        cost = self._cost
-        first, later = found.first_seconds / cost.n_lanes, found.later_seconds / cost.n_lanes
-        # Requests of one job share its time.
-        outside = max(0.0, cost.seconds / cost.n_requests - first - later)
-        return Traffic(
-            bytes_down=order.centers.nbytes * cost.n_executors,
-            bytes_up=order.centers.nbytes * len(self._data.frame.sum_grids) * cost.n_tasks,
-            seconds=cost.seconds,
-            times=RoundTimes(outside, first, later, found.mean_steps),
-        )
 
     @property
     def n_rounds(self) -> int:

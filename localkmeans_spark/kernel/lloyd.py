@@ -44,8 +44,6 @@ class LocalPhase:
     inertia : float
         Sum of ``w * ||x - c||**2`` over this partition's rows, c being the nearest of the centers
         the round began with.
-    first_seconds, later_seconds : float
-        What the first step took, and all later ones.
     steps : int
         Steps done; fewer than asked for where a further one would have changed nothing, or too
         little.
@@ -54,8 +52,6 @@ class LocalPhase:
     sums: np.ndarray
     weights: np.ndarray
     inertia: float
-    first_seconds: float = 0.0
-    later_seconds: float = 0.0
     steps: int = 1
 
 

@@ -7,7 +7,6 @@ bytes a row) live for one round.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -45,7 +44,6 @@ def local_phase(
     centers: np.ndarray,
     local_steps: int,
     sum_sq: float,
-    settled: bool = False,
     enough: float = 0.0,
     update: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = means_or_kept,
 ) -> LocalPhase:
@@ -63,9 +61,6 @@ def local_phase(
         Steps to do, >= 1.
     sum_sq : float
         Sum of ``w * ||x||**2`` over the partition's rows.
-    settled : bool
-        Whether the centers come from Lloyd steps already, so that most rows will stay where the
-        first step puts them. Says when bounds begin to pay; changes no result.
     enough : float, default 0
         Stop after a step whose centers are that near to those it began with: the move, in squared
         distances of the rows' weights, is less than this share of the inertia.
@@ -76,14 +71,13 @@ def local_phase(
     -----
     The inertia comes from the sums of the first step, at no extra pass. Runs on: executor.
     """
-    began = time.perf_counter()
     assignment: PlainSteps | _Assignment
     if wants_plain_steps(blocks):
         assignment = PlainSteps(blocks, centers)
     else:
-        assignment = _Assignment(blocks, centers, settled and local_steps > 1)
+        assignment = _Assignment(blocks, centers, keep_bounds=local_steps > 1)
     inertia = inertia_from_sums(assignment.sums, assignment.weights, centers, sum_sq)
-    second, steps = time.perf_counter(), 1
+    steps = 1
     while steps < local_steps:
         moved = update(assignment.sums, assignment.weights, assignment.centers)
         if np.array_equal(moved, assignment.centers):
@@ -92,10 +86,7 @@ def local_phase(
             break
         steps += 1
         assignment.step(moved, steps_left=local_steps - steps)
-    ended = time.perf_counter()
-    return LocalPhase(
-        assignment.sums, assignment.weights, inertia, second - began, ended - second, steps
-    )
+    return LocalPhase(assignment.sums, assignment.weights, inertia, steps)
 
 
 def _gain(assignment: PlainSteps | _Assignment, moved: np.ndarray) -> float:
@@ -117,7 +108,7 @@ class _Assignment:
 
     def __init__(self, blocks: Sequence[Block], centers: np.ndarray, keep_bounds: bool) -> None:
         k, n_features = centers.shape
-        self._changed = 0.0 if keep_bounds else 1.0
+        self._changed = 0.0  # as far as is known
         self.centers = centers
         self._rows = [_Rows(block) for block in blocks]
         self.sums = np.zeros(centers.shape)
@@ -203,7 +194,7 @@ class _Rows:
         x = self.block.x
         rows = self._bounds.after_move(self.labels, moved, gaps)
         if len(rows) > _FULL_STEP * len(x):
-            self.assign(scorer, keep_bounds)
+            self.assign(scorer, keep_bounds=False)  # these served little, the next would, too
             return
         self.labels = self.labels.copy()
         if not keep_bounds:

@@ -24,8 +24,8 @@ from localkmeans_spark import InvalidInputError, LocalKMeans
 from localkmeans_spark.cli.main import main as run_command
 from localkmeans_spark.config import FitConfig
 from localkmeans_spark.data import frame_jobs
-from localkmeans_spark.data.blocks import open_blocks
 from localkmeans_spark.data.partition import nothing
+from localkmeans_spark.fit.partitions import open_partitions
 from tests.frozen.fits import FITS, result_of
 
 # Those of sparse rows come from RDDs. ``python -m tests.connect.script FOLDER all`` does the rest.
@@ -126,9 +126,9 @@ def _commands(spark: SparkSession, rows: DataFrame, folder: str) -> dict[str, An
 def _n_answers(spark: SparkSession) -> int:
     """Count the answers that come to the client from rows in six partitions."""
     rows = spark.range(600, numPartitions=6).selectExpr("array(id, 1) as features")
-    with open_blocks(rows, FitConfig(k=2)) as blocks:
-        assert blocks.jobs.n_partitions == 6
-        return blocks.run(nothing, None, nothing, "", summary_bytes=1)[1]
+    with open_partitions(rows, FitConfig(k=2), [0], [2]) as partitions:
+        assert partitions.jobs.n_partitions == 6
+        return partitions.jobs.run(nothing, None, nothing, "", summary_bytes=1)[1]
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ LAYOUTS = {
 
 
 def exact(partitions, centers):
-    order = Order(centers, 1, settled=False)
+    order = Order(centers, 1)
     ((found, _),) = partitions.run([local_round(partitions.data, 1, order)])
     return found
 

@@ -86,7 +86,7 @@ def test_answers_too_large_are_not_sent(spark):
 
 
 def machine_of(x) -> Partition:
-    block = StoredBlock(0, Block(x, None), np.zeros(x.shape[1]), len(x), 0.0, 0, 0, 0)
+    block = StoredBlock(0, Block(x, None), np.zeros(x.shape[1]), len(x), 0.0)
     return Partition(0, [block])
 
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.ml.linalg import Vectors
 
 from localkmeans_spark.config import DataConfig, FitConfig
-from localkmeans_spark.data.block_format import StoredBlock, decode, encode
+from localkmeans_spark.data.block_format import LeftOut, StoredBlock, decode, encode
 from localkmeans_spark.data.ingest import IngestPlan, encode_partition
 from localkmeans_spark.data.limits import Room
 from localkmeans_spark.errors import InvalidInputError
@@ -62,13 +62,17 @@ def blocks_of(vectors, dtype="float64"):
 def test_a_sparse_block_survives_the_trip(dtype, weight):
     x = np.array([[0, 1.5, 0], [0, 0, 0], [2, 0, 3]], dtype=dtype)
     rows = from_dense(x)
-    stored = decode(encode(StoredBlock(4, Block(rows, weight), np.zeros(3), 6.0, 9.0, 1, 2, 3)))
+    stored = decode(
+        encode(
+            StoredBlock(4, Block(rows, weight), np.zeros(3), 6.0, 9.0, LeftOut(1, 2, 3, 4, 5, 6))
+        )
+    )
     assert isinstance(stored.block.x, SparseRows)
     assert stored.block.x.dtype == dtype
     np.testing.assert_array_equal(stored.block.x.toarray(), x)
     np.testing.assert_array_equal(stored.origin, np.zeros(3))
     assert (stored.partition, stored.sum_weights, stored.sum_sq) == (4, 6.0, 9.0)
-    assert (stored.invalid_features, stored.invalid_weights, stored.wrong_length) == (1, 2, 3)
+    assert stored.left_out == (1, 2, 3, 4, 5, 6)
     assert weight is None or (stored.block.weight == weight).all()
 
 
@@ -88,7 +92,8 @@ def test_bad_sparse_rows_are_counted():
     outside = {"type": 0, "size": 100, "indices": [100], "values": [1.0]}
     short = {"type": 0, "size": 99, "indices": [3], "values": [1.0]}
     (stored,) = blocks_of([good, None, nan, outside, short, good])
-    assert (stored.invalid_features, stored.wrong_length, len(stored.block.x)) == (2, 2, 2)
+    left_out = stored.left_out
+    assert (left_out.invalid_features, left_out.wrong_length, len(stored.block.x)) == (2, 2, 2)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

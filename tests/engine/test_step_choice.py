@@ -1,42 +1,28 @@
-"""localSteps="auto": L from what rounds cost."""
+"""localSteps="auto": partitions stop by themselves when a step gains little."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from benchmarks.in_process import InProcessPartitions
 from localkmeans_spark import LocalKMeans
+from localkmeans_spark.config import FitConfig
+from localkmeans_spark.fit.driver import run_to_the_end
 from localkmeans_spark.fit.exchange import Exchange
 from localkmeans_spark.fit.lloyd_run import LloydRun, Traffic
-from localkmeans_spark.fit.step_choice import RoundTimes, steps_that_pay
+from localkmeans_spark.fit.requests import local_round
+from localkmeans_spark.fit.run import Fit
+
+FREE = Traffic(0, 0, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("times", "expected"),
-    [
-        # sqrt(4 * (outside + first - step) / step), step = later / 4
-        (RoundTimes(0.0, 0.1, 0.4, 5), 2),  # nothing to spare: the fewest
-        (RoundTimes(0.9, 0.1, 0.4, 5), 6),
-        (RoundTimes(0.9, 0.1, 0.15, 2.5), 6),  # some partitions did fewer steps
-        (RoundTimes(0.1, 0.4, 0.4, 5), 4),  # cheap later steps pay
-        (RoundTimes(100.0, 0.1, 0.4, 5), 20),  # a slow network: the most
-        (RoundTimes(0.1, 0.1, 0.0, 5), 20),  # later steps for nothing
-        (RoundTimes(0.1, 0.1, 0.0, 1), 5),  # no partition did a second step
-    ],
-)
-def test_by_hand(times, expected):
-    assert steps_that_pay(times) == expected
-
-
-def test_more_outside_never_means_fewer_steps():
-    chosen = [steps_that_pay(RoundTimes(s, 0.1, 0.4, 5)) for s in np.linspace(0, 20, 50)]
-    assert chosen == sorted(chosen)
-
-
-def _run(near=False, max_iter=100):
+def _run(max_iter=100):
     return LloydRun(
         np.zeros((1, 1)), local_steps="auto", max_iter=max_iter, tol=0.0, safeguard=True,
-        sum_sq=1.0, near=near,
+        sum_sq=1.0,
     )  # fmt: skip
 
 
@@ -46,47 +32,57 @@ def _found(inertia, disagreement=0.0, local_steps=1):
     )
 
 
-def test_every_round_chooses_anew():
-    run = _run()
-    assert run.next_order().local_steps == 5
-    for inertia, outside, expected in ((100.0, 0.9, 6), (90.0, 3.9, 12), (80.0, 0.0, 2)):
+def _blobs():
+    rng = np.random.default_rng(0)
+    return 3 * rng.normal(size=(12, 4))[rng.integers(12, size=3_000)] + rng.normal(size=(3_000, 4))
+
+
+@pytest.mark.parametrize(
+    ("max_iter", "expected"),
+    [(1, [1]), (3, [1, 1, 1]), (7, [3, 2, 1, 1]), (20, [5, 7, 4, 2, 1, 1]), (50, [5, 20, 12])],
+)
+def test_half_of_the_iterations_are_left_for_later_rounds(max_iter, expected):
+    run, asked = _run(max_iter), []
+    for inertia in range(100, 100 - len(expected), -1):
         order = run.next_order()
-        assert not order.enough
-        times = RoundTimes(outside, 0.1, 0.1 * (order.local_steps - 1), order.local_steps)
-        found = _found(inertia, local_steps=order.local_steps)
-        run.absorb(order, found, Traffic(0, 0, 1.0, times))
-        assert run.next_order().local_steps == expected
+        asked.append(order.local_steps)
+        assert order.enough > 0
+        run.absorb(order, _found(inertia, local_steps=order.local_steps), FREE)
+    assert asked == expected
+    assert (run.next_order() is None) == (run.n_iter == max_iter)
 
 
-def test_near_a_result_the_machines_find_the_steps_of_the_first_round():
-    run = _run(near=True)
-    order = run.next_order()
-    assert order.local_steps == 20 and order.enough > 0
-    times = RoundTimes(0.9, 0.1, 0.2, 3)
-    record = run.absorb(order, _found(100.0, local_steps=3), Traffic(0, 0, 1.0, times))
-    assert record.local_steps == run.n_iter == 3
-    order = run.next_order()
-    assert order.local_steps == 6 and not order.enough
-
-
-@pytest.mark.parametrize(("max_iter", "expected"), [(1, 1), (3, 1), (7, 3), (20, 10), (50, 20)])
-def test_the_first_round_leaves_half_of_the_iterations(max_iter, expected):
-    assert _run(near=True, max_iter=max_iter).next_order().local_steps == expected
-
-
-def test_clusters_without_rows_wait_for_the_first_exchange():
-    run = LloydRun(
-        np.zeros((1, 1)), local_steps="auto", max_iter=40, tol=0.0, safeguard=True, sum_sq=1.0,
-        near=True, reseed=True,
-    )  # fmt: skip
-    assert run.next_order().local_steps == 5
-
-
-def test_steps_that_no_machine_did_do_not_count():
+def test_steps_that_no_partition_did_do_not_count():
     run = _run()
-    times = RoundTimes(1.0, 0.1, 0.1, 2)
-    record = run.absorb(run.next_order(), _found(100.0, local_steps=2), Traffic(0, 0, 1.0, times))
+    record = run.absorb(run.next_order(), _found(100.0, local_steps=2), FREE)
     assert record.local_steps == run.n_iter == 2
+
+
+def test_partitions_stop_when_a_step_gains_little():
+    partitions = InProcessPartitions(np.array_split(_blobs(), 4))
+    run, steps = _run(), []
+    run.centers = _blobs()[:12] - partitions.data.frame.mean
+    for enough in (0.1, 0.01, 0.0):
+        order = run.next_order()._replace(local_steps=20, enough=enough)
+        ((found, _),) = partitions.run([local_round(partitions.data, 1, order)])
+        steps.append(found.local_steps)
+    assert steps[0] < steps[1] < steps[2]
+
+
+def test_after_a_rise_half_as_many_steps():
+    run = _run()
+    for inertia, steps in ((100.0, 9), (120.0, 9)):
+        run.absorb(run.next_order(), _found(inertia, local_steps=steps), FREE)
+    assert run.reverts == 1 and run.next_order().local_steps == 4
+
+
+def test_where_partitions_disagree_it_goes_on_with_single_steps():
+    run = _run()
+    run.absorb(run.next_order(), _found(100.0, disagreement=0.9, local_steps=5), FREE)
+    for inertia in (100.0, 90.0):
+        order = run.next_order()
+        assert order.local_steps == 1
+        run.absorb(order, _found(inertia), FREE)
 
 
 def test_one_cluster_has_converged_when_its_mean_stands_still(spark):
@@ -96,26 +92,39 @@ def test_one_cluster_has_converged_when_its_mean_stands_still(spark):
     assert record.converged and record.n_iter <= 5
 
 
-@pytest.mark.parametrize("near", [False, True])
-def test_the_safeguard_has_the_last_word(near):
-    run = _run(near)
-    slow = Traffic(0, 0, 1.0, RoundTimes(100.0, 0.1, 0.4, 5))
-    run.absorb(run.next_order(), _found(100.0, disagreement=0.9, local_steps=5), slow)
-    for inertia in (100.0, 90.0):
-        order = run.next_order()
-        assert order.local_steps == 1
-        run.absorb(order, _found(inertia), slow)
+class Reversed:
+    """Partitions whose answers arrive the other way round."""
+
+    def __init__(self, partitions):
+        self.data, self._partitions = partitions.data, partitions
+        partitions.partitions.reverse()
+
+    def run(self, requests):
+        return self._partitions.run(requests)
 
 
-def test_a_fit_says_what_it_chose(spark):
-    rng = np.random.default_rng(0)
-    rows = [(row,) for row in rng.normal(size=(2_000, 3)).tolist()]
-    df = spark.createDataFrame(rows, "features array<double>").repartition(2)
-    model = LocalKMeans(k=5, seed=1, localSteps="auto", maxIter=30).fit(df)
+def test_the_same_bits_twice_and_in_any_order_of_the_answers():
+    config = FitConfig(k=12, seed=3, max_iter=30, local_steps="auto", init_mode="random")
+    bits = set()
+    for arranged in (lambda found: found, lambda found: found, Reversed):
+        partitions = InProcessPartitions(np.array_split(_blobs(), 5), seeds=[3])
+        fit = Fit(replace(config), partitions.data)
+        run_to_the_end([fit], arranged(partitions))
+        bits.add(fit.winner()[1].tobytes())
+    assert len(bits) == 1
+
+
+def test_the_same_bits_on_spark_as_in_one_process(spark):
+    """Whatever the number of cores, and however long a round takes."""
+    parts = np.array_split(_blobs(), 5)
+    rows = [[(row,) for row in part.tolist()] for part in parts]
+    rdd = spark.sparkContext.parallelize(rows, 5).flatMap(lambda part: part)
+    df = spark.createDataFrame(rdd, "features array<double>")
+    model = LocalKMeans(k=12, seed=3, maxIter=30, localSteps="auto", initMode="random").fit(df)
+    config = FitConfig(k=12, seed=3, max_iter=30, local_steps="auto", init_mode="random")
+    partitions = InProcessPartitions(parts, seeds=[3], dtype="float32")
+    fit = Fit(config, partitions.data)
+    run_to_the_end([fit], partitions)
+    assert np.array(model.clusterCenters()).tobytes() == fit.winner()[1].tobytes()
     record = model.summary.record
-    assert record.local_steps == "auto"
-    assert 1 <= record.rounds[0].local_steps <= 20
-    random = LocalKMeans(k=5, seed=1, localSteps="auto", initMode="random").fit(df)
-    assert random.summary.record.rounds[0].local_steps == 5
-    fixed = LocalKMeans(k=5, seed=1, localSteps=1, maxIter=30).fit(df)
-    assert record.inertia < 1.05 * fixed.summary.trainingCost
+    assert record.local_steps == "auto" and record.rounds[0].local_steps > 1

@@ -75,8 +75,8 @@ def test_local_steps_are_those_of_products(monkeypatch):
     x = rng.normal(size=(20_000, 2))
     blocks = [Block(x[:9000], None), Block(x[9000:], rng.uniform(0.5, 2.0, 11_000))]
     centers = x[rng.choice(len(x), 1200, replace=False)]
-    by_tree = local_phase(blocks, centers, 4, 1e5, settled=True)
+    by_tree = local_phase(blocks, centers, 4, 1e5)
     without_tree(monkeypatch)
-    by_products = local_phase(blocks, centers, 4, 1e5, settled=True)
+    by_products = local_phase(blocks, centers, 4, 1e5)
     np.testing.assert_allclose(by_tree.weights, by_products.weights, rtol=1e-12)
     np.testing.assert_allclose(by_tree.sums, by_products.sums, atol=1e-8)
