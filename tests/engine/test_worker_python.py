@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -11,10 +10,6 @@ import venv
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PythonException
-
-from localkmeans_spark import InvalidInputError
-from localkmeans_spark.data.workers import told_plainly
 
 _SCRIPT = """
 from pyspark.sql import SparkSession
@@ -88,27 +83,6 @@ def test_a_python_that_is_not_there(tmp_path: Path) -> None:
     found = run(tmp_path, PYSPARK_PYTHON="/nowhere/python3", PYTHONPATH=_without())
     assert len(found.stdout.splitlines()) == 1, found.stdout
     assert "got /nowhere/python3, which is not there" in found.stdout
-
-
-@pytest.mark.parametrize(
-    ("message", "told"),
-    [
-        (
-            "Python in worker has different version: 3.9 than that in driver: 3.11",
-            "got Python 3.9.",
-        ),
-        ("worker has different version (3, 9) than that in driver", "got Python 3.9."),
-        ('Cannot run program "/x/python3": error=2', "got /x/python3, which is not there."),
-        ("ModuleNotFoundError: No module named 'scipy'", "got one without scipy. Install it"),
-        ("No module named 'localkmeans_spark'", None),
-        ("ModuleNotFoundError: No module named 'localkmeans_spark.fit'", "or pass localkmeans"),
-        ('Cannot run program "chmod": error=2', None),
-    ],
-)
-def test_what_spark_says_is_told_plainly(message: str, told: str | None) -> None:
-    kind = PythonException if told is None else InvalidInputError
-    with pytest.raises(kind, match=re.escape(told or message)), told_plainly("LocalKMeans"):
-        raise PythonException(message=message)
 
 
 def test_workers_of_another_version_are_told_in_one_line(tmp_path: Path) -> None:
