@@ -47,9 +47,10 @@ class FrameJobs:
     ----------
     blocks : DataFrame
         As ``block_frame`` makes it.
+    owner : str
     """
 
-    def __init__(self, blocks: DataFrame) -> None:
+    def __init__(self, blocks: DataFrame, owner: str) -> None:
         self._blocks = self._tasks = blocks
         self._session = blocks.sparkSession
         self._n_lanes = _count_lanes(self._session)

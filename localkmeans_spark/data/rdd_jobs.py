@@ -17,6 +17,7 @@ from localkmeans_spark.data.partition import (
     merge_answers,
     run_partitions,
 )
+from localkmeans_spark.data.workers import check_workers
 from localkmeans_spark.spark_private import binary_rdd, count_executors, workers_of_sql
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class RddJobs:
     ----------
     blocks : DataFrame
         As ``block_frame`` makes it.
+    owner : str
 
     Attributes
     ----------
@@ -71,8 +73,9 @@ class RddJobs:
     n_executors : int
     """
 
-    def __init__(self, blocks: DataFrame) -> None:
+    def __init__(self, blocks: DataFrame, owner: str) -> None:
         self._context = blocks.sparkSession.sparkContext
+        check_workers(self._context, owner)
         self._cached = self._tasks = binary_rdd(blocks)
         self._cached.persist(StorageLevel.MEMORY_AND_DISK_DESER)
         self.n_partitions = self._cached.getNumPartitions()

@@ -70,7 +70,7 @@ def open_partitions(
         use_drivers_python(session.sparkContext)
     room = Room(session, ks, config.owner)
     blocks = block_frame(df, config, room)
-    jobs = RddJobs(blocks) if has_context else FrameJobs(blocks)
+    jobs = RddJobs(blocks, config.owner) if has_context else FrameJobs(blocks, config.owner)
     try:
         order = FirstPassOrder(
             seeds,
