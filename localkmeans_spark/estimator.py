@@ -15,7 +15,7 @@ from localkmeans_spark.accessors import LocalKMeansParams, fit_config, with_para
 from localkmeans_spark.data.columns import check_dataframe
 from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.fit.driver import fit, fit_many
-from localkmeans_spark.fit_multiple import SharedFits, check_maps
+from localkmeans_spark.fit_multiple import check_maps, shared_fits
 from localkmeans_spark.model import LocalKMeansModel, fitted_model
 from localkmeans_spark.params import parameter_docs, signature
 from localkmeans_spark.persistence import EstimatorReader, EstimatorWriter
@@ -233,7 +233,7 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
                 for i, result in zip(members, results, strict=True)
             ]
 
-        return SharedFits([(item.data, item.checkpoint_dir) for item in configs], fit_group)
+        return shared_fits([(item.data, item.checkpoint_dir) for item in configs], fit_group)
 
     def sweep(self, dataset: DataFrame, ks: Iterable[int] = range(2, 21)) -> Sweep:
         """Fit every k, measure each clustering, and say which k to take.
