@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
+from localkmeans_spark.kernel.differences import decide, score_rounding
 
 # Products with the rows transposed take longer; up to here the comparison makes up for it.
 _MAX_FEATURES, _MAX_CENTERS = 32, 64
 # From so many centers a feature on, and up to so many features, a k-d tree takes less time.
 _TREE_CENTERS, _TREE_FEATURES = 500, 6
+# Far above what float64 rounds off the distances of a k-d tree.
+_TREE_ROUNDING = 1e-12
 
 
 def tree_of(centers: np.ndarray) -> Any:
@@ -146,6 +149,61 @@ class Scorer:
             flat[at] = -np.inf
             second_labels = scores.argmax(axis=1)
             yield some, Two(labels, second_labels, best, flat[second_labels + starts])
+
+    def exact(self, x: np.ndarray) -> np.ndarray:
+        """Return each row's nearest center, free of rounding: that of float64 differences.
+
+        Rows whose two best scores are within rounding are decided by the differences.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, n_features), float32 or float64
+
+        Returns
+        -------
+        ndarray of shape (n,), int32
+            Ties go to the lowest index.
+        """
+        labels = np.zeros(len(x), dtype=np.int32)
+        if len(self._centers) == 1:
+            return labels
+        rows = None
+        if (tree := self._tree) is not None:
+            distances, found = tree.query(x, k=2)
+            labels[:] = found[:, 0]
+            # Not >=: distances that overflowed are close, too.
+            rows = np.flatnonzero(~(distances[:, 0] < (1.0 - _TREE_ROUNDING) * distances[:, 1]))
+        largest = self.largest_norm
+        unit = score_rounding(x.shape[1], x.dtype) * largest
+        transposed, half_sq_norms = self._as(x.dtype)
+        for some, nearest, best, second in self._two_highest(x, rows):
+            own = some if rows is None else rows[some]
+            part = x[own]
+            norms = np.sqrt(np.einsum("nd,nd->n", part, part))
+            least = best - unit * (norms + largest)
+            # Not >=: a row whose scores overflowed to NaN must be settled, too.
+            several = np.flatnonzero(~(second < least))
+            if len(several):
+                part = part[several]
+                close = ~(part @ transposed - half_sq_norms < least[several, None])
+                few = close.argmax(axis=1)
+                decide(part, self._centers, close, few)
+                nearest[several] = few
+            labels[own] = nearest
+        return labels
+
+    def _two_highest(
+        self, x: np.ndarray, rows: np.ndarray | None
+    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield labels with the two highest scores; k >= 2."""
+        if not is_narrow(x.shape[1], len(self._centers)):
+            for some, two in self.nearest_two(x, rows):
+                yield some, two.labels, two.best, two.second
+            return
+        for some, scores in self._scores_by_center(x, rows):
+            labels, best = highest(scores)
+            scores[labels, np.arange(len(best))] = -np.inf
+            yield some, labels, best, scores.max(axis=0)
 
     def _scores(self, x: np.ndarray, rows: np.ndarray | None) -> Iterator[tuple[slice, np.ndarray]]:
         transposed, half_sq_norms = self._as(x.dtype)
