@@ -11,18 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from pyspark.ml.param import Param, Params
-from pyspark.ml.param.shared import (
-    HasDistanceMeasure,
-    HasFeaturesCol,
-    HasHandleInvalid,
-    HasMaxBlockSizeInMB,
-    HasMaxIter,
-    HasPredictionCol,
-    HasSeed,
-    HasSolver,
-    HasTol,
-    HasWeightCol,
-)
 from pyspark.sql import DataFrame
 
 from localkmeans_spark.config import DataConfig, FitConfig
@@ -93,18 +81,7 @@ def _setter(name: str) -> Callable[[Any, Any], Any]:
     return set_value
 
 
-class LocalKMeansParams(
-    HasMaxIter,
-    HasFeaturesCol,
-    HasSeed,
-    HasPredictionCol,
-    HasTol,
-    HasDistanceMeasure,
-    HasWeightCol,
-    HasSolver,
-    HasMaxBlockSizeInMB,
-    HasHandleInvalid,
-):
+class LocalKMeansParams(Params):
     """Parameters of the estimator or its model.
 
     A parameter without a value reads as None, and setting None makes it unset again.
