@@ -225,29 +225,17 @@ def from_pandas(rows: Any, kind: str) -> pa.Array:
         return pa.StructArray.from_arrays(
             [pa.array(rows[name].to_numpy()) for name in rows.columns], names=list(rows.columns)
         )
+    numbers = pa.list_(pa.float64())
     if kind == "array":
-        return _lists(rows)
+        return pa.array(rows, type=numbers)
     is_null = rows["type"].isna().to_numpy()
-    small = [pa.array(rows[name], from_pandas=True, type=kind)
-             for name, kind in (("type", pa.int8()), ("size", pa.int32()))]  # fmt: skip
+    kinds = {"type": pa.int8(), "size": pa.int32(), "indices": pa.list_(pa.int32()),
+             "values": numbers}  # fmt: skip
     return pa.StructArray.from_arrays(
-        [*small, _lists(rows["indices"], pa.int32()), _lists(rows["values"])],
-        names=["type", "size", "indices", "values"],
+        [pa.array(rows[name], type=kind, from_pandas=True) for name, kind in kinds.items()],
+        names=list(kinds),
         mask=pa.array(is_null) if is_null.any() else None,
     )
-
-
-def _lists(rows: pd.Series, kind: Any = None) -> pa.ListArray:
-    """Join arrays of numbers, or None, into one Arrow list array."""
-    is_null = rows.isna().to_numpy()
-    present = [row for row, null in zip(rows, is_null, strict=True) if not null]
-    lengths = np.zeros(len(rows), dtype=np.int32)
-    lengths[~is_null] = np.fromiter(map(len, present), dtype=np.int32, count=len(present))
-    values = np.concatenate(present) if present else np.empty(0)
-    values = values.astype(kind.to_pandas_dtype() if kind is not None else values.dtype)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    mask = pa.array(is_null) if is_null.any() else None
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values, type=kind), mask=mask)
 
 
 def _to_pandas(found: pa.Array) -> Any:
@@ -255,12 +243,8 @@ def _to_pandas(found: pa.Array) -> Any:
         return pd.DataFrame(
             {field.name: _to_pandas(found.field(field.name)) for field in found.type}
         )
-    if pa.types.is_floating(found.type):
-        return pd.Series(found.to_numpy())
-    if pa.types.is_list(found.type):
-        return pd.Series(found.to_numpy(zero_copy_only=False))
-    is_null = found.is_null().to_numpy(zero_copy_only=False)
-    return pd.Series(pd.arrays.IntegerArray(found.fill_null(0).to_numpy(), mask=is_null))
+    # Whole numbers stay whole beside nulls.
+    return found.to_pandas(types_mapper={pa.int32(): pd.Int32Dtype()}.get)
 
 
 def row_matrix(value: Any, owner: str) -> tuple[Any, bool]:
