@@ -27,11 +27,11 @@ from pyspark.sql.types import (
 )
 
 from localkmeans_spark.accessors import NEW_COLUMNS
+from localkmeans_spark.data.checks import bad_weights
 from localkmeans_spark.data.column_names import ColumnNames, case_matters, quoted
 from localkmeans_spark.data.columns import check_batch, check_dataframe
 from localkmeans_spark.data.workers import told_plainly
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
-from localkmeans_spark.predict import bad_weight
 from localkmeans_spark.svg import high_and_low, readable
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _weight(model: LocalKMeansModel, dataset: DataFrame) -> Column:
     weight = ColumnNames(dataset, "LocalKMeansModel").resolve(name, "weightCol").column
     weight = weight.cast("double")
     is_fine = (weight >= 0) & (weight < float("inf"))  # NaN is above infinity in Spark
-    error = F.raise_error(str(bad_weight(f"column {name!r}", "a row")))
+    error = F.raise_error(str(bad_weights("LocalKMeansModel", f"column {name!r}", "a row")))
     return F.when(is_fine, weight).otherwise(error)
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, UserDefinedType
 from threadpoolctl import threadpool_limits
 
+from localkmeans_spark.data.checks import bad_weights
 from localkmeans_spark.data.partition import blas_threads
 from localkmeans_spark.data.workers import told_plainly
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
@@ -128,17 +129,6 @@ def scores(
     return (udf if deterministic else udf.asNondeterministic())(features)
 
 
-def bad_weight(subject: str, rows: str) -> InvalidInputError:
-    """Build the error for weights that are none."""
-    return invalid(
-        "LocalKMeansModel",
-        subject,
-        "finite and >= 0 in every row",
-        Fact(f"{rows} with a negative, NaN, infinite or null weight"),
-        "Filter or fill these rows; a weight of 0 leaves a row out.",
-    )
-
-
 def or_raise(value: Column, label: Column, rule: RowRule, frame: Frame) -> Column:
     """Return ``value``, as a column that raises where the label is a code (``RowRule``)."""
     mark = "<found>"
@@ -205,9 +195,9 @@ def evaluate_scores(
     widths = [WIDTH_CODE - label for label in totals if label is not None and label < 0]
     if widths:
         raise wrong_width(rule.owner, rule.subject, n_features, min(widths))
-    bad_weights = sum(row[4] for row in found)
-    if bad_weights:
-        raise bad_weight(weight_subject, count_of(bad_weights, "row"))
+    n_bad = sum(row[4] for row in found)
+    if n_bad:
+        raise bad_weights(rule.owner, weight_subject, count_of(n_bad, "row"))
     per_cluster = [totals.get(label, (label, 0, 0.0, 0.0)) for label in range(k)]
     inertia = [float(row[3]) for row in per_cluster]
     return LocalKMeansEvaluation(
