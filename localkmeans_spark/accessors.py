@@ -16,15 +16,12 @@ from pyspark.sql import DataFrame
 from localkmeans_spark.config import DataConfig, FitConfig
 from localkmeans_spark.data.column_names import ColumnNames
 from localkmeans_spark.errors import Fact, count_of, invalid
-from localkmeans_spark.params import PARAMETERS, check_directions, checked
+from localkmeans_spark.params import NEW_COLUMNS, PARAMETERS, check_directions, checked
 
 Self = TypeVar("Self", bound="LocalKMeansParams")
 AnyClass = TypeVar("AnyClass", bound=type)
 
 _CLASS_LEVEL = Params._dummy().uid  # where LocalKMeans.k says that it belongs
-
-NEW_COLUMNS = ("predictionCol", "distanceCol", "distancesCol", "secondCol", "marginCol")
-"""Parameters that name columns which transform adds."""
 
 # Of these two, setting one clears the other.
 _FEATURES = {"featuresCol": "featuresCols", "featuresCols": "featuresCol"}

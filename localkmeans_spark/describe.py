@@ -26,12 +26,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from localkmeans_spark.accessors import NEW_COLUMNS
 from localkmeans_spark.data.checks import bad_weights
 from localkmeans_spark.data.column_names import ColumnNames, case_matters, quoted
 from localkmeans_spark.data.columns import check_batch, check_dataframe
 from localkmeans_spark.data.workers import told_plainly
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
+from localkmeans_spark.params import NEW_COLUMNS
 from localkmeans_spark.svg import high_and_low, readable
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 ::
 
     path/metadata/   one line of JSON: class, parameters, format number, record of the fit
-    path/data/       Parquet (name, row, values): centers, origin, or initial centers
+    path/data/       Parquet (name, row, values): centers, origin, scales, or initial centers
 
 The metadata is written last: a directory without it is a save that did not finish.
 """

@@ -28,7 +28,7 @@ from localkmeans_spark.real_numbers import check_real, real_array
 from localkmeans_spark.records import LocalKMeansEvaluation
 from localkmeans_spark.scoring import (
     WIDTH_CODE,
-    Frame,
+    ModelFrame,
     RowRule,
     as_arrow,
     invalid_rows,
@@ -50,7 +50,7 @@ _ALL = f"{_SCORES}, distances array<double>, second int, margin double"
 class FrameSender:
     """Sends a model's frame to the tasks, and remembers what it has already sent."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: ModelFrame) -> None:
         self._frame = frame
         self._context: Any = None
         self._broadcast: Broadcast[Any] | None = None
@@ -59,7 +59,7 @@ class FrameSender:
         """Leave out what only this driver has: a pickled copy sends the frame anew."""
         return {**self.__dict__, "_context": None, "_broadcast": None}
 
-    def on_workers(self, session: SparkSession) -> Callable[[], Frame]:
+    def on_workers(self, session: SparkSession) -> Callable[[], ModelFrame]:
         """Return a function that gives the frame wherever it is called."""
         if self._frame.centers.nbytes <= _CLOSURE_BYTES or is_connect(session):
             return partial(_received, self._frame)
@@ -69,8 +69,8 @@ class FrameSender:
         return partial(_received, self._broadcast)
 
 
-def _received(frame: Any) -> Frame:
-    return frame if isinstance(frame, Frame) else frame.value
+def _received(frame: Any) -> ModelFrame:
+    return frame if isinstance(frame, ModelFrame) else frame.value
 
 
 def raises_cleanly(session: SparkSession) -> bool:
@@ -81,7 +81,7 @@ def raises_cleanly(session: SparkSession) -> bool:
 def scores(
     features: Column,
     kind: str,
-    frame: Callable[[], Frame],
+    frame: Callable[[], ModelFrame],
     rule: RowRule,
     with_costs: bool,
     deterministic: bool = True,
@@ -129,7 +129,7 @@ def scores(
     return (udf if deterministic else udf.asNondeterministic())(features)
 
 
-def or_raise(value: Column, label: Column, rule: RowRule, frame: Frame) -> Column:
+def or_raise(value: Column, label: Column, rule: RowRule, frame: ModelFrame) -> Column:
     """Return ``value``, as a column that raises where the label is a code (``RowRule``)."""
     mark = "<found>"
     n_features = frame.centers.shape[1]
