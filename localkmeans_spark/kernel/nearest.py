@@ -126,7 +126,7 @@ class Scorer:
             np.minimum(found, len(self._centers) - 1, out=labels)  # none: distances overflowed
             return
         if is_narrow(x.shape[1], len(self._centers)):
-            for some, scores in self._scores_by_center(x, rows):
+            for some, scores in self._scores(x, rows, by_center=True):
                 labels[some], _ = highest(scores)
             return
         for some, scores in self._scores(x, rows):
@@ -200,37 +200,30 @@ class Scorer:
             for some, two in self.nearest_two(x, rows):
                 yield some, two.labels, two.best, two.second
             return
-        for some, scores in self._scores_by_center(x, rows):
+        for some, scores in self._scores(x, rows, by_center=True):
             labels, best = highest(scores)
             scores[labels, np.arange(len(best))] = -np.inf
             yield some, labels, best, scores.max(axis=0)
 
-    def _scores(self, x: np.ndarray, rows: np.ndarray | None) -> Iterator[tuple[slice, np.ndarray]]:
+    def _scores(
+        self, x: np.ndarray, rows: np.ndarray | None, by_center: bool = False
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield scores chunk by chunk, of shape (n, k), or (k, n) by center."""
         transposed, half_sq_norms = self._as(x.dtype)
         n_features, k = transposed.shape
         n = len(x) if rows is None else len(rows)
         step = rows_per_chunk(n_features, k, x.itemsize)
-        if self._buffer.dtype != x.dtype or len(self._buffer) < min(step, n):
+        if by_center:
+            half_sq_norms = half_sq_norms[:, None]
+        elif self._buffer.dtype != x.dtype or len(self._buffer) < min(step, n):
             self._buffer = np.empty((min(step, n), k), dtype=x.dtype)
         for some in slices(n, step):
             part = x[some] if rows is None else x[rows[some]]
-            scores = self._buffer[: len(part)]
-            np.matmul(part, transposed, out=scores)
+            if by_center:
+                scores = transposed.T @ part.T
+            else:
+                scores = np.matmul(part, transposed, out=self._buffer[: len(part)])
             scores -= half_sq_norms
-            yield some, scores
-
-    def _scores_by_center(
-        self, x: np.ndarray, rows: np.ndarray | None
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield scores of shape (k, n) instead of (n, k)."""
-        transposed, half_sq_norms = self._as(x.dtype)
-        n_features, k = transposed.shape
-        n = len(x) if rows is None else len(rows)
-        step = rows_per_chunk(n_features, k, x.itemsize)
-        for some in slices(n, step):
-            part = x[some] if rows is None else x[rows[some]]
-            scores = transposed.T @ part.T
-            scores -= half_sq_norms[:, None]
             yield some, scores
 
     def _as(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
