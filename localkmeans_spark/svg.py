@@ -97,18 +97,12 @@ def high_and_low(differences: np.ndarray, names: Any) -> str:
     )
 
 
-def draw_costs(axes: Any, record: FitRecord, **style: Any) -> list[float]:
-    """Draw the cost at the start of each round and at the end, and return it.
-
-    Rounds that were taken back are marked apart; ``style`` is the curve's.
-    """
-    kept = [(row.round, row.inertia) for row in record.rounds if not row.reverted]
-    places, costs = zip(*kept, (record.n_rounds + 1, record.inertia), strict=True)
-    axes.plot(places, costs, label="cost", **CURVE, **style)
+def draw_costs(axes: Any, record: FitRecord, **style: Any) -> None:
+    """Draw ``record.costs()``; rounds that were taken back are marked apart."""
+    axes.plot(*zip(*record.costs(), strict=True), label="cost", **CURVE, **style)
     undone = [(row.round, row.inertia) for row in record.rounds if row.reverted]
     if undone:
         axes.plot(*zip(*undone, strict=True), "X", color="#d9480f", label="taken back")
-    return list(costs)
 
 
 def readable(value: float) -> str:

@@ -201,7 +201,8 @@ def rounds_picture(record: FitRecord) -> str:
     kept = [row for row in rounds if not row.reverted]
     figure = new_figure(7.2, 4.4)
     cost, shift = figure.subplots(2, 1, sharex=True)
-    costs = draw_costs(cost, record, color=TEN[0])
+    draw_costs(cost, record, color=TEN[0])
+    costs = [each for _, each in record.costs()]
     if min(costs) > 0 and max(costs) > 4 * min(costs):
         cost.set_yscale("log")
     shifts = [row.center_shift for row in kept]
