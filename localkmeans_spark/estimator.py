@@ -276,7 +276,7 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
     @classmethod
     def read(cls) -> EstimatorReader:
         """Return a reader: ``LocalKMeans.read().load(path)``."""
-        return EstimatorReader(cls)
+        return EstimatorReader(cls)  # type: ignore[arg-type]
 
 
 def _prepared(

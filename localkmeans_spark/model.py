@@ -348,7 +348,7 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
     @classmethod
     def read(cls) -> ModelReader:
         """Return a reader: ``LocalKMeansModel.read().load(path)``."""
-        return ModelReader(cls)
+        return ModelReader(cls)  # type: ignore[arg-type]
 
     def toMLlib(self) -> KMeansModel:
         """Return MLlib's ``KMeansModel`` with the same centers and distance measure.
