@@ -11,32 +11,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from pyspark.ml.param import Param, Params
-from pyspark.ml.param.shared import (
-    HasDistanceMeasure,
-    HasFeaturesCol,
-    HasHandleInvalid,
-    HasMaxBlockSizeInMB,
-    HasMaxIter,
-    HasPredictionCol,
-    HasSeed,
-    HasSolver,
-    HasTol,
-    HasWeightCol,
-)
 from pyspark.sql import DataFrame
 
 from localkmeans_spark.config import DataConfig, FitConfig
 from localkmeans_spark.data.column_names import ColumnNames
 from localkmeans_spark.errors import Fact, count_of, invalid
-from localkmeans_spark.params import PARAMETERS, check_directions, checked
+from localkmeans_spark.params import NEW_COLUMNS, PARAMETERS, check_directions, checked
 
 Self = TypeVar("Self", bound="LocalKMeansParams")
 AnyClass = TypeVar("AnyClass", bound=type)
 
 _CLASS_LEVEL = Params._dummy().uid  # where LocalKMeans.k says that it belongs
-
-NEW_COLUMNS = ("predictionCol", "distanceCol", "distancesCol", "secondCol", "marginCol")
-"""Parameters that name columns which transform adds."""
 
 # Of these two, setting one clears the other.
 _FEATURES = {"featuresCol": "featuresCols", "featuresCols": "featuresCol"}
@@ -93,18 +78,7 @@ def _setter(name: str) -> Callable[[Any, Any], Any]:
     return set_value
 
 
-class LocalKMeansParams(
-    HasMaxIter,
-    HasFeaturesCol,
-    HasSeed,
-    HasPredictionCol,
-    HasTol,
-    HasDistanceMeasure,
-    HasWeightCol,
-    HasSolver,
-    HasMaxBlockSizeInMB,
-    HasHandleInvalid,
-):
+class LocalKMeansParams(Params):
     """Parameters of the estimator or its model.
 
     A parameter without a value reads as None, and setting None makes it unset again.

@@ -26,13 +26,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from localkmeans_spark.accessors import NEW_COLUMNS
+from localkmeans_spark.data.checks import bad_weights
 from localkmeans_spark.data.column_names import ColumnNames, case_matters, quoted
 from localkmeans_spark.data.columns import check_batch, check_dataframe
 from localkmeans_spark.data.workers import told_plainly
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
-from localkmeans_spark.predict import bad_weight
-from localkmeans_spark.svg import readable
+from localkmeans_spark.params import NEW_COLUMNS
+from localkmeans_spark.svg import high_and_low, readable
 
 if TYPE_CHECKING:
     from localkmeans_spark.model import LocalKMeansModel
@@ -42,8 +42,6 @@ _CENTER = "localkmeans_center"
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 # Of wider rows those features are described that differ most between the centers.
 _MOST_FEATURES = 100
-# Standard deviations from the rest at which a feature is called high or low, and how many are.
-_TELLING, _NAMED = 0.5, 3
 _MOST_VALUES = 5
 
 
@@ -245,7 +243,7 @@ def _weight(model: LocalKMeansModel, dataset: DataFrame) -> Column:
     weight = ColumnNames(dataset, "LocalKMeansModel").resolve(name, "weightCol").column
     weight = weight.cast("double")
     is_fine = (weight >= 0) & (weight < float("inf"))  # NaN is above infinity in Spark
-    error = F.raise_error(str(bad_weight(f"column {name!r}", "a row")))
+    error = F.raise_error(str(bad_weights("LocalKMeansModel", f"column {name!r}", "a row")))
     return F.when(is_fine, weight).otherwise(error)
 
 
@@ -367,18 +365,12 @@ def _clusters(
             "spread": mean_cost if model.frame.is_cosine else np.sqrt(mean_cost),
             "nearest_cluster": apart.argmin(axis=1) if k > 1 else -1,
             "separation": apart.min(axis=1) if k > 1 else np.nan,
-            "summary": [in_words(features[features["cluster"] == i]) for i in range(k)],
+            "summary": [
+                high_and_low(own["difference"].to_numpy(), own["feature"].to_numpy())
+                or "no feature far from the rest"
+                for _, own in features.groupby("cluster")
+            ],
         }
-    )
-
-
-def in_words(features: pd.DataFrame) -> str:
-    """Say what sets a cluster apart, as in "high visits, low age"; its rows come in order."""
-    telling = features[features["difference"].abs() >= _TELLING].head(_NAMED)
-    if telling.empty:
-        return "no feature far from the rest"
-    return ", ".join(
-        f"{'high' if row.difference > 0 else 'low'} {row.feature}" for row in telling.itertuples()
     )
 
 

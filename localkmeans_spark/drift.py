@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from localkmeans_spark.records import FitRecord, LocalKMeansEvaluation
-from localkmeans_spark.svg import FAINT, INK, TEN, as_svg, new_figure
+from localkmeans_spark.svg import TEN, Illustrated, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,8 +23,10 @@ _WORDS = ("little has changed", "something has changed", "much has changed: fit 
 
 
 @dataclass(frozen=True)
-class Drift:
+class Drift(Illustrated):
     """New rows against those of the fit; in a notebook a picture and a table.
+
+    The picture has the clusters' shares and distances, before and now.
 
     Attributes
     ----------
@@ -43,38 +44,10 @@ class Drift:
     psi: float
     reason: str
 
+    _name, _title, _digits = "drift", "Shares and distances before and now", 4
+
     def __repr__(self) -> str:
         return f"Drift: {self.reason}"
-
-    def plot(self) -> Figure:
-        """Draw shares and distances by cluster, before and now.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
-        return self._picture("black", "#62676e")
-
-    def picture(self, kind: str = "png") -> bytes:
-        """Return the picture of :meth:`plot` as the bytes of a file: ``"png"``, ``"svg"``, ..."""
-        data = io.BytesIO()
-        self.plot().savefig(data, format=kind, dpi=150)
-        return data.getvalue()
-
-    def to_html(self) -> str:
-        """Return sentence, picture and table as a piece of HTML without scripts."""
-        svg = as_svg(self._picture(INK, FAINT), "drift", "Shares and distances before and now")
-        table = self.table.to_html(index=False, border=0, float_format=lambda v: f"{v:.4g}")
-        return (
-            f'<div style="max-width:46rem"><p>{self.reason}</p>{svg}'
-            f'<div style="overflow-x:auto">{table}</div></div>'
-        )
-
-    def _repr_html_(self) -> str:
-        try:
-            return self.to_html()
-        except ImportError:  # no matplotlib: the table alone
-            return f"<p>{self.reason}</p>{self.table.to_html(index=False)}"
 
     def _picture(self, ink: str, faint: str) -> Figure:
         table = self.table

@@ -12,14 +12,16 @@ from pyspark.ml.util import MLReadable, MLWritable
 from pyspark.sql import DataFrame
 
 from localkmeans_spark.accessors import LocalKMeansParams, fit_config, with_parameters
+from localkmeans_spark.config import FitConfig
 from localkmeans_spark.data.columns import check_dataframe
 from localkmeans_spark.errors import Fact, invalid
-from localkmeans_spark.fit.driver import fit, fit_many
-from localkmeans_spark.fit_multiple import SharedFits, check_maps
+from localkmeans_spark.fit.driver import fit_many
+from localkmeans_spark.fit_multiple import check_maps, shared_fits
 from localkmeans_spark.model import LocalKMeansModel, fitted_model
 from localkmeans_spark.params import parameter_docs, signature
 from localkmeans_spark.persistence import EstimatorReader, EstimatorWriter
 from localkmeans_spark.progress import followed, is_listened_to, logged
+from localkmeans_spark.records import FitResult
 from localkmeans_spark.sweep import Sweep, checked_ks
 
 if TYPE_CHECKING:
@@ -187,12 +189,7 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
             return super().fit(dataset, params)
 
     def _fit(self, dataset: DataFrame) -> LocalKMeansModel:
-        config = fit_config(self)
-        check_dataframe(dataset, config.owner)
-        self._check_new_columns(dataset)
-        with _told(self.getVerbose(), self.getMaxIter()):
-            result = fit(dataset, config)
-        return fitted_model(self, result, dataset)
+        return _fit_together(_prepared([self], dataset), dataset)[0][0]
 
     def fitMultiple(
         self, dataset: DataFrame, paramMaps: Sequence[ParamMap]
@@ -218,22 +215,12 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
         check_maps(paramMaps, "LocalKMeans")
         for paramMap in paramMaps:
             self._check_map(paramMap)
-        estimators = [self.copy(paramMap) for paramMap in paramMaps]
-        configs = [fit_config(estimator) for estimator in estimators]
-        check_dataframe(dataset, "LocalKMeans")
-        for estimator in estimators:
-            estimator._check_new_columns(dataset)
+        prepared = _prepared([self.copy(paramMap) for paramMap in paramMaps], dataset)
 
         def fit_group(members: list[int]) -> list[LocalKMeansModel]:
-            longest = max(configs[i].max_iter for i in members)
-            with _told(any(estimators[i].getVerbose() for i in members), longest):
-                results = fit_many(dataset, [configs[i] for i in members])
-            return [
-                fitted_model(estimators[i], result, dataset)
-                for i, result in zip(members, results, strict=True)
-            ]
+            return _fit_together([prepared[i] for i in members], dataset)[0]
 
-        return SharedFits([(item.data, item.checkpoint_dir) for item in configs], fit_group)
+        return shared_fits([(item.data, item.checkpoint_dir) for _, item in prepared], fit_group)
 
     def sweep(self, dataset: DataFrame, ks: Iterable[int] = range(2, 21)) -> Sweep:
         """Fit every k, measure each clustering, and say which k to take.
@@ -278,16 +265,8 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
             )  # fmt: skip
         # One seed for all, also where none was given.
         first = self.copy({self.getParam("seed"): fit_config(self).seed}) if sizes[1:] else self
-        estimators = [first.copy({self.getParam("k"): k}) for k in sizes]
-        check_dataframe(dataset, "LocalKMeans")
-        self._check_new_columns(dataset)
-        configs = [fit_config(estimator) for estimator in estimators]
-        with _told(self.getVerbose(), self.getMaxIter()):
-            results = fit_many(dataset, configs, with_measures=True)
-        models = [
-            fitted_model(estimator, result, dataset)
-            for estimator, result in zip(estimators, results, strict=True)
-        ]
+        prepared = _prepared([first.copy({self.getParam("k"): k}) for k in sizes], dataset)
+        models, results = _fit_together(prepared, dataset, with_measures=True)
         return Sweep(dict(zip(sizes, models, strict=True)), results)
 
     def write(self) -> EstimatorWriter:
@@ -297,7 +276,34 @@ integer >= 1, or "auto"; got 0. Use 1 for plain distributed Lloyd.
     @classmethod
     def read(cls) -> EstimatorReader:
         """Return a reader: ``LocalKMeans.read().load(path)``."""
-        return EstimatorReader(cls)
+        return EstimatorReader(cls)  # type: ignore[arg-type]
+
+
+def _prepared(
+    estimators: Sequence[LocalKMeans], dataset: DataFrame
+) -> list[tuple[LocalKMeans, FitConfig]]:
+    """Return estimators with what they ask for; raise, before any job, where it cannot be done."""
+    configs = [fit_config(estimator) for estimator in estimators]
+    check_dataframe(dataset, "LocalKMeans")
+    for estimator in estimators:
+        estimator._check_new_columns(dataset)
+    return list(zip(estimators, configs, strict=True))
+
+
+def _fit_together(
+    prepared: Sequence[tuple[LocalKMeans, FitConfig]],
+    dataset: DataFrame,
+    with_measures: bool = False,
+) -> tuple[list[LocalKMeansModel], list[FitResult]]:
+    """Fit, side by side, estimators that share their blocks."""
+    verbose = any(estimator.getVerbose() for estimator, _ in prepared)
+    with _told(verbose, max(config.max_iter for _, config in prepared)):
+        results = fit_many(dataset, [config for _, config in prepared], with_measures)
+    models = [
+        fitted_model(estimator, result, dataset)
+        for (estimator, _), result in zip(prepared, results, strict=True)
+    ]
+    return models, results
 
 
 def _told(verbose: bool, max_iter: int) -> AbstractContextManager[None]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TypeVar
 
 from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.spark_private import models_one_by_one
 
 M = TypeVar("M")
 
@@ -21,8 +22,10 @@ def check_maps(maps: object, owner: str) -> None:
         )  # fmt: skip
 
 
-class SharedFits(Generic[M]):
-    """Iterator of ``(index, model)``, in the order of the parameter maps, safe for threads.
+def shared_fits(
+    groups: Sequence[Hashable], fit_group: Callable[[list[int]], list[M]]
+) -> Iterator[tuple[int, M]]:
+    """Return an iterator of ``(index, model)``, in the order of the maps, safe for threads.
 
     The first model asked for of a group has the whole group fitted, in one go, so nothing stays
     cached between two calls and nothing is left behind when the iterator is abandoned. Threads
@@ -35,40 +38,23 @@ class SharedFits(Generic[M]):
     fit_group : callable (list of indices) -> list of models
         Fits the models of a group.
     """
+    members: dict[Hashable, list[int]] = {}
+    for index, group in enumerate(groups):
+        members.setdefault(group, []).append(index)
+    locks = {group: threading.Lock() for group in members}
+    found: dict[int, M | Exception] = {}
 
-    def __init__(
-        self, groups: Sequence[Hashable], fit_group: Callable[[list[int]], list[M]]
-    ) -> None:
-        self._members: dict[Hashable, list[int]] = {}
-        for index, group in enumerate(groups):
-            self._members.setdefault(group, []).append(index)
-        self._groups = groups
-        self._fit_group = fit_group
-        self._locks = {group: threading.Lock() for group in self._members}
-        self._found: dict[int, M] = {}
-        self._errors: dict[Hashable, Exception] = {}
-        self._next = iter(range(len(groups)))
-        self._counting = threading.Lock()
+    def model(index: int) -> M:
+        own = members[groups[index]]
+        with locks[groups[index]]:
+            if index not in found:
+                try:
+                    found.update(zip(own, fit_group(own), strict=True))
+                except Exception as error:  # every model of the group fails alike
+                    found.update(dict.fromkeys(own, error))
+            one = found.pop(index)
+        if isinstance(one, Exception):
+            raise one
+        return one
 
-    def __iter__(self) -> SharedFits[M]:
-        return self
-
-    def __next__(self) -> tuple[int, M]:
-        with self._counting:
-            index = next(self._next)
-        group = self._groups[index]
-        with self._locks[group]:
-            if group in self._errors:
-                raise self._errors[group]
-            if index not in self._found:
-                self._fit(group)
-            return index, self._found.pop(index)
-
-    def _fit(self, group: Hashable) -> None:
-        members = self._members[group]
-        try:
-            models = self._fit_group(members)
-        except Exception as error:
-            self._errors[group] = error  # every model of the group fails alike
-            raise
-        self._found.update(zip(members, models, strict=True))
+    return models_one_by_one(model, len(groups))

@@ -233,17 +233,15 @@ def separation(centers: np.ndarray) -> tuple[float, float]:
     centers = check_centers("separation", "centers", centers)
     if len(centers) < 2:
         raise invalid("separation", "centers", "at least 2", len(centers), "Give more centers.")
-    # Row by row: all differences at once would hold k * k * d numbers.
-    pairs = (
-        sq_distances_between(centers[i + 1 :], centers[i : i + 1]) for i in range(len(centers))
-    )
-    sq = np.concatenate([each.ravel() for each in pairs])
-    if not sq.min() > 0:
+    from scipy.spatial.distance import pdist  # slow to import
+
+    apart = pdist(centers)
+    if not apart.min() > 0:
         raise invalid(
             "separation", "centers", "different from each other", Fact("two that are equal"),
             "Take them for one cluster.",
         )  # fmt: skip
-    return math.sqrt(sq.min()), math.sqrt(sq.max()) / math.sqrt(sq.min())
+    return float(apart.min()), float(apart.max() / apart.min())
 
 
 def sq_distances_between(centers: np.ndarray, truth: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from localkmeans_spark import interop
-from localkmeans_spark.accessors import NEW_COLUMNS, LocalKMeansParams, with_parameters
+from localkmeans_spark.accessors import LocalKMeansParams, with_parameters
 from localkmeans_spark.config import DataConfig
 from localkmeans_spark.data.columns import check_batch, check_dataframe, ingest_columns
 from localkmeans_spark.data.ingest import origin_of
@@ -24,7 +24,7 @@ from localkmeans_spark.kernel.scale import factors_of
 from localkmeans_spark.kernel.spherical import unit_centers
 from localkmeans_spark.model_checks import checked_numbers, unusable_rows
 from localkmeans_spark.new_columns import with_new_columns
-from localkmeans_spark.params import check_directions, checked
+from localkmeans_spark.params import NEW_COLUMNS, check_directions, checked
 from localkmeans_spark.persistence import ModelReader, ModelWriter
 from localkmeans_spark.predict import (
     FrameSender,
@@ -36,7 +36,7 @@ from localkmeans_spark.predict import (
     scores,
 )
 from localkmeans_spark.records import FitRecord, FitResult, LocalKMeansEvaluation
-from localkmeans_spark.scoring import Frame, RowRule, invalid_rows, label_rows, wrong_width
+from localkmeans_spark.scoring import ModelFrame, RowRule, invalid_rows, label_rows, wrong_width
 from localkmeans_spark.spark_private import is_connect
 from localkmeans_spark.summary import LocalKMeansSummary
 
@@ -116,10 +116,10 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
         if distanceMeasure == "cosine":
             check_directions(type(self).__name__, "centers", self.centers)
             origin = np.zeros(self.centers.shape[1])
-            self.frame = Frame(unit_centers(self.centers), origin, frame_dtype, is_cosine=True)
+            self.frame = ModelFrame(unit_centers(self.centers), origin, frame_dtype, is_cosine=True)
         else:
             origin = self._checked_origin(origin) if known else origin_of(self.centers)
-            self.frame = Frame(self.centers, origin, frame_dtype)
+            self.frame = ModelFrame(self.centers, origin, frame_dtype)
         self.scales = None if scales is None else self._checked_scales(scales)
         if self.scales is not None:
             self._set(standardize=True)
@@ -348,7 +348,7 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
     @classmethod
     def read(cls) -> ModelReader:
         """Return a reader: ``LocalKMeansModel.read().load(path)``."""
-        return ModelReader(cls)
+        return ModelReader(cls)  # type: ignore[arg-type]
 
     def toMLlib(self) -> KMeansModel:
         """Return MLlib's ``KMeansModel`` with the same centers and distance measure.

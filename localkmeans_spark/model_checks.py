@@ -9,12 +9,12 @@ import numpy as np
 from localkmeans_spark.data.checks import VALUE_RANGE
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 from localkmeans_spark.real_numbers import real_array
-from localkmeans_spark.scoring import Frame
+from localkmeans_spark.scoring import ModelFrame
 
 _LARGEST = VALUE_RANGE["float64"][1]
 
 
-def unusable_rows(frame: Frame, n_rows: int) -> InvalidInputError:
+def unusable_rows(frame: ModelFrame, n_rows: int) -> InvalidInputError:
     """Build the error for rows of finite numbers that have no label all the same."""
     rows = count_of(n_rows, "row")
     if not frame.is_cosine:

@@ -25,7 +25,7 @@ def with_new_columns(
     scored : (str, Column)
         A free name, and what ``predict.scores`` made: a struct if more than labels are wanted.
     names : mapping
-        Parameter (``accessors.NEW_COLUMNS``) → name of its column, or None.
+        Parameter (``params.NEW_COLUMNS``) → name of its column, or None.
     handling : str
         ``handleInvalid``.
     k : int

@@ -34,6 +34,9 @@ _MOST_INIT_STEPS = 1_000
 # What Spark can count.
 _MOST_PARTITIONS = 2**31 - 1
 
+NEW_COLUMNS = ("predictionCol", "distanceCol", "distancesCol", "secondCol", "marginCol")
+"""Parameters that name columns which transform adds."""
+
 PARAMETERS: dict[str, Parameter] = {
     "featuresCol": Parameter(
         "features", "a column name", as_text, bool,

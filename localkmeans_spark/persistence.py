@@ -3,7 +3,7 @@
 ::
 
     path/metadata/   one line of JSON: class, parameters, format number, record of the fit
-    path/data/       Parquet (name, row, values): centers, origin, or initial centers
+    path/data/       Parquet (name, row, values): centers, origin, scales, or initial centers
 
 The metadata is written last: a directory without it is a save that did not finish.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyspark
 from pyspark.ml.param import Params
-from pyspark.ml.util import MLReader, MLWriter
+from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter
 from pyspark.sql import SparkSession
 
 from localkmeans_spark._version import __version__
@@ -38,16 +38,14 @@ if TYPE_CHECKING:
     from localkmeans_spark.model import LocalKMeansModel
 
 
-class _Writer(MLWriter):
+class _Writer(DefaultParamsWriter):
     """Checks the path, as Spark would meet one that is none with a Java stack trace."""
 
-    def __init__(self, instance: Any) -> None:
-        super().__init__()
-        self._instance = instance
+    instance: Any
 
     def save(self, path: str) -> None:
         """Write to a path on any file system that Spark can write to."""
-        owner = type(self._instance).__name__
+        owner = type(self.instance).__name__
         path = checked_path(path, owner)
         exists, is_saved = _what_is_at(self.sparkSession, path, owner)
         if exists and self.shouldOverwrite and not is_saved:
@@ -76,7 +74,7 @@ class _Writer(MLWriter):
         try:
             from pyspark.ml.connect.readwrite import RemoteMLWriter
         except ImportError:
-            owner, fix = type(self._instance).__name__, "Save to a new path."
+            owner, fix = type(self.instance).__name__, "Save to a new path."
             found = Fact(f"Spark Connect with PySpark {pyspark.__version__}")
             raise invalid(owner, "overwrite()", "with PySpark >= 4.0", found, fix) from None
         RemoteMLWriter.handleOverwrite(path, True)
@@ -87,26 +85,22 @@ class ModelWriter(_Writer):
 
     def saveImpl(self, path: str) -> None:
         """Write to a path that does not exist yet."""
-        arrays, metadata = parts_of(self._instance)
+        arrays, metadata = parts_of(self.instance)
         _write_arrays(self.sparkSession, path, arrays)
         _write_metadata(self.sparkSession, path, metadata)
 
 
-class ModelReader(MLReader):
+class ModelReader(DefaultParamsReader):
     """Reads a :class:`LocalKMeansModel`."""
-
-    def __init__(self, cls: type) -> None:
-        super().__init__()
-        self._cls = cls
 
     def load(self, path: str) -> Any:
         """Return the model saved at ``path``."""
-        files = SavedFiles(self.sparkSession, path, self._cls.__name__)
+        files = SavedFiles(self.sparkSession, path, self.cls.__name__)
         metadata = files.metadata()
         is_scaled = bool(metadata.get("hasScales"))
         arrays = files.arrays("centers", "origin", *(["scales"] if is_scaled else []))
         with files.whole():
-            return model_of(self._cls, metadata, arrays)
+            return model_of(self.cls, metadata, arrays)
 
 
 class EstimatorWriter(_Writer):
@@ -114,7 +108,7 @@ class EstimatorWriter(_Writer):
 
     def saveImpl(self, path: str) -> None:
         """Write to a path that does not exist yet."""
-        estimator = self._instance
+        estimator = self.instance
         values = _set_values(estimator)
         centers = values.pop("initialCenters", None)
         extra = {"hasInitialCenters": centers is not None}
@@ -123,19 +117,15 @@ class EstimatorWriter(_Writer):
         _write_metadata(self.sparkSession, path, _metadata(estimator, values, extra))
 
 
-class EstimatorReader(MLReader):
+class EstimatorReader(DefaultParamsReader):
     """Reads a :class:`LocalKMeans`."""
-
-    def __init__(self, cls: type) -> None:
-        super().__init__()
-        self._cls = cls
 
     def load(self, path: str) -> Any:
         """Return the estimator saved at ``path``."""
-        files = SavedFiles(self.sparkSession, path, self._cls.__name__)
+        files = SavedFiles(self.sparkSession, path, self.cls.__name__)
         metadata = files.metadata()
         with files.whole():
-            estimator = self._cls()
+            estimator: Any = self.cls()
             _restore(estimator, metadata)
             has_centers = metadata["hasInitialCenters"]
         if has_centers:

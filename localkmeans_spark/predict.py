@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, UserDefinedType
 from threadpoolctl import threadpool_limits
 
+from localkmeans_spark.data.checks import bad_weights
 from localkmeans_spark.data.partition import blas_threads
 from localkmeans_spark.data.workers import told_plainly
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
@@ -27,7 +28,7 @@ from localkmeans_spark.real_numbers import check_real, real_array
 from localkmeans_spark.records import LocalKMeansEvaluation
 from localkmeans_spark.scoring import (
     WIDTH_CODE,
-    Frame,
+    ModelFrame,
     RowRule,
     as_arrow,
     invalid_rows,
@@ -49,7 +50,7 @@ _ALL = f"{_SCORES}, distances array<double>, second int, margin double"
 class FrameSender:
     """Sends a model's frame to the tasks, and remembers what it has already sent."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: ModelFrame) -> None:
         self._frame = frame
         self._context: Any = None
         self._broadcast: Broadcast[Any] | None = None
@@ -58,7 +59,7 @@ class FrameSender:
         """Leave out what only this driver has: a pickled copy sends the frame anew."""
         return {**self.__dict__, "_context": None, "_broadcast": None}
 
-    def on_workers(self, session: SparkSession) -> Callable[[], Frame]:
+    def on_workers(self, session: SparkSession) -> Callable[[], ModelFrame]:
         """Return a function that gives the frame wherever it is called."""
         if self._frame.centers.nbytes <= _CLOSURE_BYTES or is_connect(session):
             return partial(_received, self._frame)
@@ -68,8 +69,8 @@ class FrameSender:
         return partial(_received, self._broadcast)
 
 
-def _received(frame: Any) -> Frame:
-    return frame if isinstance(frame, Frame) else frame.value
+def _received(frame: Any) -> ModelFrame:
+    return frame if isinstance(frame, ModelFrame) else frame.value
 
 
 def raises_cleanly(session: SparkSession) -> bool:
@@ -80,7 +81,7 @@ def raises_cleanly(session: SparkSession) -> bool:
 def scores(
     features: Column,
     kind: str,
-    frame: Callable[[], Frame],
+    frame: Callable[[], ModelFrame],
     rule: RowRule,
     with_costs: bool,
     deterministic: bool = True,
@@ -128,18 +129,7 @@ def scores(
     return (udf if deterministic else udf.asNondeterministic())(features)
 
 
-def bad_weight(subject: str, rows: str) -> InvalidInputError:
-    """Build the error for weights that are none."""
-    return invalid(
-        "LocalKMeansModel",
-        subject,
-        "finite and >= 0 in every row",
-        Fact(f"{rows} with a negative, NaN, infinite or null weight"),
-        "Filter or fill these rows; a weight of 0 leaves a row out.",
-    )
-
-
-def or_raise(value: Column, label: Column, rule: RowRule, frame: Frame) -> Column:
+def or_raise(value: Column, label: Column, rule: RowRule, frame: ModelFrame) -> Column:
     """Return ``value``, as a column that raises where the label is a code (``RowRule``)."""
     mark = "<found>"
     n_features = frame.centers.shape[1]
@@ -205,9 +195,9 @@ def evaluate_scores(
     widths = [WIDTH_CODE - label for label in totals if label is not None and label < 0]
     if widths:
         raise wrong_width(rule.owner, rule.subject, n_features, min(widths))
-    bad_weights = sum(row[4] for row in found)
-    if bad_weights:
-        raise bad_weight(weight_subject, count_of(bad_weights, "row"))
+    n_bad = sum(row[4] for row in found)
+    if n_bad:
+        raise bad_weights(rule.owner, weight_subject, count_of(n_bad, "row"))
     per_cluster = [totals.get(label, (label, 0, 0.0, 0.0)) for label in range(k)]
     inertia = [float(row[3]) for row in per_cluster]
     return LocalKMeansEvaluation(
@@ -225,29 +215,17 @@ def from_pandas(rows: Any, kind: str) -> pa.Array:
         return pa.StructArray.from_arrays(
             [pa.array(rows[name].to_numpy()) for name in rows.columns], names=list(rows.columns)
         )
+    numbers = pa.list_(pa.float64())
     if kind == "array":
-        return _lists(rows)
+        return pa.array(rows, type=numbers)
     is_null = rows["type"].isna().to_numpy()
-    small = [pa.array(rows[name], from_pandas=True, type=kind)
-             for name, kind in (("type", pa.int8()), ("size", pa.int32()))]  # fmt: skip
+    kinds = {"type": pa.int8(), "size": pa.int32(), "indices": pa.list_(pa.int32()),
+             "values": numbers}  # fmt: skip
     return pa.StructArray.from_arrays(
-        [*small, _lists(rows["indices"], pa.int32()), _lists(rows["values"])],
-        names=["type", "size", "indices", "values"],
+        [pa.array(rows[name], type=kind, from_pandas=True) for name, kind in kinds.items()],
+        names=list(kinds),
         mask=pa.array(is_null) if is_null.any() else None,
     )
-
-
-def _lists(rows: pd.Series, kind: Any = None) -> pa.ListArray:
-    """Join arrays of numbers, or None, into one Arrow list array."""
-    is_null = rows.isna().to_numpy()
-    present = [row for row, null in zip(rows, is_null, strict=True) if not null]
-    lengths = np.zeros(len(rows), dtype=np.int32)
-    lengths[~is_null] = np.fromiter(map(len, present), dtype=np.int32, count=len(present))
-    values = np.concatenate(present) if present else np.empty(0)
-    values = values.astype(kind.to_pandas_dtype() if kind is not None else values.dtype)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    mask = pa.array(is_null) if is_null.any() else None
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values, type=kind), mask=mask)
 
 
 def _to_pandas(found: pa.Array) -> Any:
@@ -255,12 +233,8 @@ def _to_pandas(found: pa.Array) -> Any:
         return pd.DataFrame(
             {field.name: _to_pandas(found.field(field.name)) for field in found.type}
         )
-    if pa.types.is_floating(found.type):
-        return pd.Series(found.to_numpy())
-    if pa.types.is_list(found.type):
-        return pd.Series(found.to_numpy(zero_copy_only=False))
-    is_null = found.is_null().to_numpy(zero_copy_only=False)
-    return pd.Series(pd.arrays.IntegerArray(found.fill_null(0).to_numpy(), mask=is_null))
+    # Whole numbers stay whole beside nulls.
+    return found.to_pandas(types_mapper={pa.int32(): pd.Int32Dtype()}.get)
 
 
 def row_matrix(value: Any, owner: str) -> tuple[Any, bool]:

@@ -182,6 +182,17 @@ class FitRecord:
     resumed_round: int = 0
     distance_measure: str = "euclidean"
 
+    def costs(self) -> list[tuple[int, float]]:
+        """Return the cost at the start of each round that was not taken back, and at the end.
+
+        Returns
+        -------
+        list of (int, float)
+            Number of the round, and inertia; the end has the number after the last round's.
+        """
+        kept = [(row.round, row.inertia) for row in self.rounds if not row.reverted]
+        return [*kept, (self.n_rounds + 1, self.inertia)]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the record as nested plain Python values (JSON-ready)."""
         return asdict(self)

@@ -22,7 +22,7 @@ from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, unit_rows
 WIDTH_CODE = -(2**30)
 
 
-class Frame(NamedTuple):
+class ModelFrame(NamedTuple):
     """Centers and how rows are compared with them.
 
     Attributes
@@ -99,14 +99,14 @@ class Scored(NamedTuple):
 
 
 def label_rows(
-    x: Any, frame: Frame, with_costs: bool = True
+    x: Any, frame: ModelFrame, with_costs: bool = True
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Label rows as the fit labelled them.
 
     Parameters
     ----------
     x : ndarray of shape (n, n_features) or SparseRows
-    frame : Frame
+    frame : ModelFrame
     with_costs : bool
 
     Returns
@@ -131,13 +131,13 @@ def label_rows(
     return labels, COSINE_OF_SQ * costs if frame.is_cosine else costs, usable
 
 
-def distances_to_all(x: Any, frame: Frame) -> np.ndarray:
+def distances_to_all(x: Any, frame: ModelFrame) -> np.ndarray:
     """Return the distances of usable rows to all centers, shape (n, k), float64.
 
     Parameters
     ----------
     x : ndarray of shape (n, n_features) or SparseRows
-    frame : Frame
+    frame : ModelFrame
     """
     if frame.is_cosine:
         x, _ = unit_rows(x)
@@ -160,7 +160,7 @@ def distances_to_all(x: Any, frame: Frame) -> np.ndarray:
 def score_column(
     column: pa.Array,
     kind: str,
-    frame: Frame,
+    frame: ModelFrame,
     rule: RowRule,
     with_costs: bool,
     with_all: bool = False,
@@ -173,7 +173,7 @@ def score_column(
         Features as ``data.columns.ingest_columns`` selects them.
     kind : str
         Of that column.
-    frame : Frame
+    frame : ModelFrame
     rule : RowRule
     with_costs : bool
     with_all : bool
@@ -255,7 +255,7 @@ def wrong_width(owner: str, subject: str, n_features: int, found: object) -> Inv
     )
 
 
-def invalid_rows(rule: RowRule, frame: Frame, found: str) -> InvalidInputError:
+def invalid_rows(rule: RowRule, frame: ModelFrame, found: str) -> InvalidInputError:
     """Build the error for rows that cannot be labelled."""
     zeros = "rows of zeros, which have no direction for cosine distance"
     return invalid(

@@ -47,6 +47,13 @@ def is_connect(session: SparkSession) -> bool:
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
+def models_one_by_one(fit: Callable[[int], Any], n: int) -> Iterator[tuple[int, Any]]:
+    """Return an iterator of ``(index, fit(index))``, in order, that threads may share."""
+    from pyspark.ml.base import _FitMultipleIterator  # 1 s to import, and no worker needs it
+
+    return _FitMultipleIterator(fit, n)
+
+
 @contextmanager
 def analysis_errors_unlogged() -> Iterator[None]:
     """Keep PySpark 4 from writing an analysis error to stderr, as JSON, before it raises it."""

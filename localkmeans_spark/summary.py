@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from localkmeans_spark.data.column_names import quoted
 from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.records import FitRecord, RestartRecord, RoundRecord
-from localkmeans_spark.svg import as_svg, new_figure
+from localkmeans_spark.svg import as_svg, draw_costs, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -172,15 +172,8 @@ class LocalKMeansSummary:
             raise ImportError("plot() draws with matplotlib: pip install matplotlib") from error
         if ax is None:
             _, ax = plt.subplots()
-        history = self.history
-        last: dict[str, Any] = {"round": self.numRounds + 1, "inertia": self.trainingCost}
-        kept = pd.concat(
-            [history.loc[~history["reverted"], ["round", "inertia"]], pd.DataFrame([last])]
-        )
-        ax.plot(kept["round"], kept["inertia"], marker="o", label="cost")
-        undone = history[history["reverted"]]
-        if len(undone):
-            ax.plot(undone["round"], undone["inertia"], "x", color="tab:red", label="taken back")
+        draw_costs(ax, self.record)
+        if self.reverts:
             ax.legend()
         ax.set_xlabel("round")
         ax.set_ylabel("cost at the start of the round")

@@ -1,10 +1,18 @@
-"""What goes into a page: figures as SVG with its colours, light and dark; numbers to read."""
+"""What pictures and pages share: figures as SVG in a page's colours; curves, numbers and words."""
 
 from __future__ import annotations
 
 import io
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from localkmeans_spark.records import FitRecord
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 # Stand-ins that become CSS, so that one picture serves a light and a dark page.
 INK, FAINT, PAPER, LINE = "#010203", "#010204", "#010205", "#010206"
@@ -18,6 +26,83 @@ _CSS = {
 # of them darkened to stand out from a white page.
 TEN = ("#3f90da", "#e39400", "#bd1f01", "#94a4a2", "#832db6",
        "#a96b59", "#e76300", "#b9ac70", "#717581", "#45aeb2")  # fmt: skip
+
+CURVE = {"marker": "o", "markersize": 4, "linewidth": 1.8}
+# Standard deviations from the rest at which a feature is called high or low, and how many are.
+_TELLING, _NAMED = 0.5, 3
+
+
+class Illustrated:
+    """An answer that has a sentence, a table and a picture, and shows all in a notebook."""
+
+    table: pd.DataFrame
+    reason: str
+    # The picture's name, what it says to those who do not see it, digits of the table's numbers.
+    _name: str
+    _title: str
+    _digits: int
+    _hidden: tuple[str, ...] = ()  # columns that the page leaves out
+
+    def _picture(self, ink: str, faint: str) -> Figure:
+        raise NotImplementedError
+
+    def plot(self) -> Figure:
+        """Draw the picture.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            ``plot().savefig("picture.png")`` keeps it.
+        """
+        return self._picture("black", "#62676e")
+
+    def picture(self, kind: str = "png") -> bytes:
+        """Return the picture of :meth:`plot` as the bytes of a file: ``"png"``, ``"svg"``, ..."""
+        data = io.BytesIO()
+        self.plot().savefig(data, format=kind, dpi=150)
+        return data.getvalue()
+
+    def to_html(self) -> str:
+        """Return sentence, picture and table as a piece of HTML without scripts."""
+        svg = as_svg(self._picture(INK, FAINT), self._name, self._title)
+        shown = self.table.drop(columns=list(self._hidden))
+        table = shown.to_html(index=False, border=0, float_format=f"{{:.{self._digits}g}}".format)
+        return (
+            f'<div style="max-width:46rem"><p>{self.reason}</p>{svg}'
+            f'<div style="overflow-x:auto">{table}</div></div>'
+        )
+
+    def _repr_html_(self) -> str:
+        try:
+            return self.to_html()
+        except ImportError:  # no matplotlib: the table alone
+            return f"<p>{self.reason}</p>{self.table.to_html(index=False)}"
+
+
+def high_and_low(differences: np.ndarray, names: Any) -> str:
+    """Say what sets a cluster apart, as in "high visits, low age"; empty if nothing does.
+
+    Parameters
+    ----------
+    differences : ndarray of shape (d,)
+        From the other clusters' means, in standard deviations.
+    names : sequence of str
+        Of the features.
+    """
+    telling = np.argsort(-np.abs(differences), kind="stable")[:_NAMED]
+    return ", ".join(
+        f"{'high' if differences[i] > 0 else 'low'} {names[i]}"
+        for i in telling
+        if abs(differences[i]) >= _TELLING
+    )
+
+
+def draw_costs(axes: Any, record: FitRecord, **style: Any) -> None:
+    """Draw ``record.costs()``; rounds that were taken back are marked apart."""
+    axes.plot(*zip(*record.costs(), strict=True), label="cost", **CURVE, **style)
+    undone = [(row.round, row.inertia) for row in record.rounds if row.reverted]
+    if undone:
+        axes.plot(*zip(*undone, strict=True), "X", color="#d9480f", label="taken back")
 
 
 def readable(value: float) -> str:

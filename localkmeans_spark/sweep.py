@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import pandas as pd
 from localkmeans_spark.errors import invalid
 from localkmeans_spark.params import checked
 from localkmeans_spark.records import FitResult
-from localkmeans_spark.svg import TEN, as_svg, new_figure
+from localkmeans_spark.svg import CURVE, TEN, Illustrated, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,10 +38,11 @@ def checked_ks(ks: Any) -> list[int]:
     return found
 
 
-class Sweep:
+class Sweep(Illustrated):
     """Clusterings of the same rows with different k, side by side.
 
-    ``LocalKMeans.sweep`` makes it. In a notebook it shows its picture and table.
+    ``LocalKMeans.sweep`` makes it. In a notebook it shows its picture and table. The picture has
+    cost with its elbow, silhouette and agreement by k; ``best_k`` is marked.
 
     Parameters
     ----------
@@ -64,6 +64,9 @@ class Sweep:
     reason : str
         Why, in a sentence.
     """
+
+    _name, _title, _digits = "sweep", "Cost, silhouette and agreement by k", 5
+    _hidden = ("clusters", "n_iter", "converged", "seed")
 
     def __init__(self, models: dict[int, LocalKMeansModel], results: Sequence[FitResult]) -> None:
         self.models = models
@@ -90,40 +93,33 @@ class Sweep:
         """Return a copy of :attr:`table`."""
         return self.table.copy()
 
-    def plot(self) -> Figure:
-        """Draw cost with its elbow, silhouette and agreement by k; ``best_k`` is marked.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            ``sweep.plot().savefig("sweep.png")`` keeps it.
-        """
-        return _picture(self.table, self.best_k, self.elbow, ink="black", faint="#62676e")
-
-    def picture(self, kind: str = "png") -> bytes:
-        """Return the picture of :meth:`plot` as the bytes of a file: ``"png"``, ``"svg"``, ..."""
-        data = io.BytesIO()
-        self.plot().savefig(data, format=kind, dpi=150)
-        return data.getvalue()
-
-    def to_html(self) -> str:
-        """Return reason, picture and table as a piece of HTML without scripts."""
-        from localkmeans_spark.svg import FAINT, INK
-
-        figure = _picture(self.table, self.best_k, self.elbow, ink=INK, faint=FAINT)
-        svg = as_svg(figure, "sweep", "Cost, silhouette and agreement by k")
-        shown = self.table.drop(columns=["clusters", "n_iter", "converged", "seed"])
-        table = shown.to_html(index=False, border=0, float_format=lambda value: f"{value:.5g}")
-        return (
-            f'<div style="max-width:46rem"><p>{self.reason}</p>{svg}'
-            f'<div style="overflow-x:auto">{table}</div></div>'
-        )
-
-    def _repr_html_(self) -> str:
-        try:
-            return self.to_html()
-        except ImportError:  # no matplotlib: the table alone
-            return f"<p>{self.reason}</p>{self.table.to_html(index=False)}"
+    def _picture(self, ink: str, faint: str) -> Figure:
+        table, best_k, elbow = self.table, self.best_k, self.elbow
+        figure = new_figure(7.2, 6.2)
+        panels = figure.subplots(3, 1, sharex=True)
+        names = ("cost", "silhouette", "agreement")
+        for axes, name, color in zip(panels, names, (TEN[0], TEN[4], TEN[9]), strict=True):
+            axes.plot(table["k"], table[name], color=color, **CURVE)
+            axes.axvline(best_k, color=faint, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+            axes.set_ylabel(name)
+            axes.spines[["top", "right"]].set_visible(False)
+        cost = dict(zip(table["k"], table["cost"], strict=True))
+        panels[0].set_ylim(0)
+        panels[0].annotate(
+            f"best k = {best_k}", (best_k, 1), (4, -2), xycoords=("data", "axes fraction"),
+            textcoords="offset points", color=ink, fontsize=10, va="top",
+        )  # fmt: skip
+        if elbow is not None:
+            panels[0].plot([elbow], [cost[elbow]], "o", markersize=11, fillstyle="none", color=ink)
+            panels[0].annotate(
+                "elbow", (elbow, cost[elbow]), (8, 8), textcoords="offset points", color=ink,
+                fontsize=9,
+            )  # fmt: skip
+        panels[2].axhline(_STABLE, color=faint, linewidth=1, linestyle=":", zorder=0)
+        panels[2].set_ylim(min(0.0, table["agreement"].min()), 1.05)
+        panels[2].set_xlabel("k")
+        panels[2].xaxis.get_major_locator().set_params(integer=True)
+        return figure
 
 
 def _best(table: pd.DataFrame) -> tuple[int, str]:
@@ -162,31 +158,3 @@ def _elbow(table: pd.DataFrame) -> int | None:
         return None
     line = cost[0] + (cost[-1] - cost[0]) * (k - k[0]) / (k[-1] - k[0])
     return int(k[int(np.argmax(line - cost))]) if (line > cost).any() else None
-
-
-def _picture(table: pd.DataFrame, best_k: int, elbow: int | None, ink: str, faint: str) -> Figure:
-    figure = new_figure(7.2, 6.2)
-    panels = figure.subplots(3, 1, sharex=True)
-    names = ("cost", "silhouette", "agreement")
-    for axes, name, color in zip(panels, names, (TEN[0], TEN[4], TEN[9]), strict=True):
-        axes.plot(table["k"], table[name], color=color, marker="o", markersize=4, linewidth=1.8)
-        axes.axvline(best_k, color=faint, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
-        axes.set_ylabel(name)
-        axes.spines[["top", "right"]].set_visible(False)
-    cost = dict(zip(table["k"], table["cost"], strict=True))
-    panels[0].set_ylim(0)
-    panels[0].annotate(
-        f"best k = {best_k}", (best_k, 1), (4, -2), xycoords=("data", "axes fraction"),
-        textcoords="offset points", color=ink, fontsize=10, va="top",
-    )  # fmt: skip
-    if elbow is not None:
-        panels[0].plot([elbow], [cost[elbow]], "o", markersize=11, fillstyle="none", color=ink)
-        panels[0].annotate(
-            "elbow", (elbow, cost[elbow]), (8, 8), textcoords="offset points", color=ink,
-            fontsize=9,
-        )  # fmt: skip
-    panels[2].axhline(_STABLE, color=faint, linewidth=1, linestyle=":", zorder=0)
-    panels[2].set_ylim(min(0.0, table["agreement"].min()), 1.05)
-    panels[2].set_xlabel("k")
-    panels[2].xaxis.get_major_locator().set_params(integer=True)
-    return figure

@@ -99,9 +99,7 @@ def _log_fit(mlflow: Any, run_id: str, summary: LocalKMeansSummary) -> None:
                "numRounds": record.n_rounds, "reverts": record.reverts, "rows": record.n_points,
                "seconds": record.seconds["total"]}  # fmt: skip
     mlflow.log_metrics({key: float(value) for key, value in figures.items()})
-    costs = [(each.round, each.inertia) for each in record.rounds if not each.reverted]
-    costs.append((record.n_rounds + 1, record.inertia))
-    metrics = [Metric("cost", cost, now, step) for step, cost in costs]
+    metrics = [Metric("cost", cost, now, step) for step, cost in record.costs()]
     for first in range(0, len(metrics), _METRICS):
         mlflow.MlflowClient().log_batch(run_id, metrics=metrics[first : first + _METRICS])
     mlflow.log_dict(record.to_dict(), "localkmeans/fit.json")

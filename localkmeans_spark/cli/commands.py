@@ -10,6 +10,7 @@ import click
 from localkmeans_spark import params
 from localkmeans_spark._version import __version__
 from localkmeans_spark.cli.flags import (
+    EXTENSIONS,
     Ks,
     Names,
     OfParameter,
@@ -20,12 +21,11 @@ from localkmeans_spark.cli.flags import (
     read_config,
 )
 
-FORMATS = ("parquet", "csv", "json", "libsvm", "npz")
+_FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 # Parameters that are no flags of fit, or that every command has and words in its own way.
 _OTHERS = {
-    "featuresCol", "featuresCols", "handleInvalid", "predictionCol", "distanceCol",
-    "distancesCol", "secondCol", "marginCol",
-    "initialCenters", "solver", "maxBlockSizeInMB", "verbose",
+    *params.NEW_COLUMNS, "featuresCol", "featuresCols", "handleInvalid", "initialCenters",
+    "solver", "maxBlockSizeInMB", "verbose",
 }  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def _input() -> list[click.Option]:
         _flag("input", "File, directory or URI (required, or --table)."),
         _flag("table", "Table of Spark's catalog instead: name, schema.name, catalog.schema.name."),
         _flag("format", "parquet, csv, json (a row a line), libsvm, or npz (X, optional y and "
-              "scale); default: by the file's extension.", click.Choice(FORMATS)),
+              "scale); default: by the file's extension.", click.Choice(_FORMATS)),
         _switch("header", "CSV: the first line holds the columns' names (default: yes, and stop if "
                 "they look like numbers)."),
         _flag("sep", "CSV: the sign between two cells, or tab (default: ',')."),

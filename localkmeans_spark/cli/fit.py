@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from localkmeans_spark._version import __version__
 from localkmeans_spark.cli.flags import Options, command_line
-from localkmeans_spark.cli.inputs import ADDED, Source, Table, find_source, read_table
+from localkmeans_spark.cli.inputs import Source, Table, find_source, read_table
 from localkmeans_spark.cli.messages import (
     json_line,
     masked,
@@ -25,13 +25,14 @@ from localkmeans_spark.cli.messages import (
     tell_invalid,
 )
 from localkmeans_spark.cli.outputs import (
+    ADDED,
     Output,
     Place,
     check_output_table,
     check_written,
     write_table,
 )
-from localkmeans_spark.cli.predict import LABEL, labelled, sampled
+from localkmeans_spark.cli.predict import KNOWN_CLASS, labelled, sampled
 from localkmeans_spark.cli.session import CONNECT, command_session, find_master
 from localkmeans_spark.describe import feature_names
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
@@ -158,7 +159,7 @@ def _write(
             kept.callback(rows.unpersist)
         if not options.output_table:
             assignments = folder.child("assignments")
-            rows.drop(LABEL).write.parquet(assignments.uri)
+            rows.drop(KNOWN_CLASS).write.parquet(assignments.uri)
             if not find_master(spark).startswith("local"):
                 check_written(owner, assignments, record.n_points)
         counted = _confusion(owner, rows, table.label_col, record.k)
@@ -170,7 +171,7 @@ def _write(
             page = _report(spark, own, table, options, counted, measures)
             folder.child("report.html").write(page.encode())
         if options.output_table:  # last, as it may replace an earlier one
-            write_table(rows.drop(LABEL), options.output_table, bool(options.overwrite))
+            write_table(rows.drop(KNOWN_CLASS), options.output_table, bool(options.overwrite))
     metrics: dict[str, Any] = {
         "k": record.k,
         "n": record.n_points,
@@ -201,9 +202,9 @@ def _confusion(owner: str, rows: DataFrame, label_col: str | None, k: int) -> Co
     if label_col is None:
         return None
     try:
-        return confusion(rows, LABEL, ADDED[0], k)
+        return confusion(rows, KNOWN_CLASS, ADDED[0], k)
     except InvalidInputError as error:  # no reason to throw a finished fit away
-        say(owner, f"warning: {str(error).replace(LABEL, label_col)}")
+        say(owner, f"warning: {str(error).replace(KNOWN_CLASS, label_col)}")
         return None
 
 

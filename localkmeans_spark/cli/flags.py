@@ -27,6 +27,10 @@ else:
 # Parameters whose flag is not their name in lower case with dashes.
 _NAMES = {"initMode": "init", "numPartitions": "partitions", "featuresCols": "feature_cols"}
 _MOST_KS = 1_000
+EXTENSIONS = {
+    ".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json",
+    ".ndjson": "json", ".libsvm": "libsvm", ".svm": "libsvm", ".npz": "npz",
+}  # fmt: skip
 
 
 class Options(SimpleNamespace):

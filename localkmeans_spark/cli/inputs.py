@@ -14,20 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegralType, NumericType
 
 from localkmeans_spark.cli.csv_files import check_cells, column, read_csv
+from localkmeans_spark.cli.flags import EXTENSIONS
 from localkmeans_spark.cli.messages import say
 from localkmeans_spark.cli.npz import LABEL, Arrays, arrays_frame, read_arrays
-from localkmeans_spark.cli.outputs import check_name, local_matches, local_path
+from localkmeans_spark.cli.outputs import ADDED, check_name, local_matches, local_path
 from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.saved_files import literal, spark_cause
 from localkmeans_spark.spark_private import Py4JError, is_connect
 
-ADDED = ("prediction", "distance")
-"""Columns that the commands add to the id columns."""
-
-EXTENSIONS = {
-    ".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json",
-    ".ndjson": "json", ".libsvm": "libsvm", ".svm": "libsvm", ".npz": "npz",
-}  # fmt: skip
 COMPRESSIONS = (".gz", ".bz2", ".zst", ".snappy", ".lz4", ".deflate")
 _ID_NAME = re.compile(r"(^|[\W_])([iI][dD]|uuid|zip|postcode)$|[a-z]I[dD]$")
 # Rows by which a column is judged; of fewer than the first, whole numbers often all differ.

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from localkmeans_spark.errors import FULL_DISK, RAISED, Fact, InvalidInputError, count_of, invalid
 
 if TYPE_CHECKING:
-    from localkmeans_spark.summary import FitRecord
+    from localkmeans_spark.records import FitRecord
 
 USER_ERROR, FAILURE = 2, 1
 _LONGEST_LINE = 500

@@ -25,6 +25,8 @@ from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 from localkmeans_spark.spark_private import HadoopPath
 
 MARKER = ".localkmeans.json"
+ADDED = ("prediction", "distance")
+"""Columns that the commands add to the id columns."""
 _READ = ("input", "model", "config", "checkpoint_dir")
 
 
@@ -303,10 +305,10 @@ def check_output_table(owner: str, spark: SparkSession, name: str, overwrite: bo
             "Add --overwrite to replace it, or name another one.",
         )  # fmt: skip
     columns = spark.table(name).columns
-    if not {"prediction", "distance"} <= set(columns):
+    if not set(ADDED) <= set(columns):
         raise invalid(
             owner, "--output-table with --overwrite",
-            "an earlier output, with the columns prediction and distance",
+            f"an earlier output, with the columns {' and '.join(ADDED)}",
             Fact(f"{name}, with {', '.join(columns)}"), "Name another table, or drop it yourself.",
         )  # fmt: skip
 

@@ -15,9 +15,10 @@ from pyspark.sql import functions as F
 
 from localkmeans_spark.cli.csv_files import column
 from localkmeans_spark.cli.flags import Options
-from localkmeans_spark.cli.inputs import ADDED, Source, Table, find_source, read_table
+from localkmeans_spark.cli.inputs import Source, Table, find_source, read_table
 from localkmeans_spark.cli.messages import json_line, printable, say, sizes_table, tell_invalid
 from localkmeans_spark.cli.outputs import (
+    ADDED,
     Output,
     check_output_table,
     check_written,
@@ -30,7 +31,7 @@ from localkmeans_spark.errors import invalid
 from localkmeans_spark.model import LocalKMeansModel
 from localkmeans_spark.saved_files import literal
 
-LABEL = "localkmeans_label"
+KNOWN_CLASS = "localkmeans_label"
 _SAMPLE_ROWS = 5_000
 _SAMPLE_NUMBERS = 16_000_000
 _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
@@ -53,7 +54,7 @@ def predict(options: Options) -> None:
         command_session(options) as spark,
     ):
         model, table = read_for_model(spark, source, options)
-        rows = labelled(model, table).drop(LABEL)
+        rows = labelled(model, table).drop(KNOWN_CLASS)
         overwrite, what = bool(options.overwrite), f"labelling {options.table or options.input}"
         if output is None:
             check_output_table(options.owner, spark, options.output_table, overwrite)
@@ -135,8 +136,8 @@ def read_for_model(
 
 
 def labelled(model: LocalKMeansModel, table: Table) -> DataFrame:
-    """Return id columns, ``prediction``, ``distance`` and, if there is one, :data:`LABEL`."""
-    label = [column(table.label_col).alias(LABEL)] if table.label_col else []
+    """Return id columns, ``prediction``, ``distance`` and, if there is one, :data:`KNOWN_CLASS`."""
+    label = [column(table.label_col).alias(KNOWN_CLASS)] if table.label_col else []
     return scored_rows(model, table.frame).select(
         *(column(name) for name in table.id_cols),
         *(column(own).alias(name) for own, name in zip((CLUSTER, DISTANCE), ADDED, strict=True)),

@@ -19,15 +19,26 @@ from localkmeans_spark.metrics import (
     normalized_mutual_info,
 )
 from localkmeans_spark.progress import duration
-from localkmeans_spark.summary import FitRecord
-from localkmeans_spark.svg import FAINT, INK, LINE, PAPER, TEN, as_svg, new_figure, readable
+from localkmeans_spark.records import FitRecord
+from localkmeans_spark.svg import (
+    CURVE,
+    FAINT,
+    INK,
+    LINE,
+    PAPER,
+    TEN,
+    as_svg,
+    draw_costs,
+    high_and_low,
+    new_figure,
+    readable,
+)
 
 _MOST_CLUSTERS, _MOST_CARDS, _MOST_NAMED, _MOST_CONFUSION = 100, 24, 60, 40
 _MOST_FEATURES = 8
-# Standard deviations from which a feature is called high or low, how many are, where bars end.
-_TELLING, _NAMED, _LONGEST_BAR = 0.5, 3, 3.0
+_LONGEST_BAR = 3.0  # standard deviations
 _PLANE_ROWS = 1_000  # by which the directions of the projection are found
-_WARN, _GOLDEN = "#d9480f", 0.6180339887498949
+_GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
@@ -139,9 +150,6 @@ def _card(
 ) -> dict[str, Any]:
     """Return a small profile of a cluster: words, and a bar for each of the features."""
     own = differences[i]
-    telling = np.argsort(-np.abs(own), kind="stable")[:_NAMED]
-    words = [f"{'high' if own[j] > 0 else 'low'} {names[j]}" for j in telling
-             if abs(own[j]) >= _TELLING]  # fmt: skip
     bars = []
     for j in features:
         width = 50.0 * min(abs(own[j]), _LONGEST_BAR) / _LONGEST_BAR
@@ -150,7 +158,7 @@ def _card(
         is_zero = abs(data.centers[i, j]) <= 1e-9 * np.abs(data.centers[:, j]).max()
         mean = 0.0 if is_zero else data.centers[i, j]
         bars.append((names[j], f"left:{left:.1f}%;width:{width:.1f}%", mean))
-    return {"cluster": i, "words": ", ".join(words), "bars": bars}
+    return {"cluster": i, "words": high_and_low(own, names), "bars": bars}
 
 
 def _labels(confusion: Confusion | None) -> dict[str, Any] | None:
@@ -191,17 +199,14 @@ def rounds_picture(record: FitRecord) -> str:
     """Draw cost and center shift by round, with marks where L changed or a round was undone."""
     rounds = record.rounds
     kept = [row for row in rounds if not row.reverted]
-    undone = [row for row in rounds if row.reverted]
     figure = new_figure(7.2, 4.4)
     cost, shift = figure.subplots(2, 1, sharex=True)
-    line: dict[str, Any] = {"marker": "o", "markersize": 4, "linewidth": 1.8}
-    costs = [*(row.inertia for row in kept), record.inertia]
-    cost.plot([*(row.round for row in kept), len(rounds) + 1], costs, color=TEN[0], **line)
-    cost.plot([row.round for row in undone], [row.inertia for row in undone], "X", color=_WARN)
+    draw_costs(cost, record, color=TEN[0])
+    costs = [each for _, each in record.costs()]
     if min(costs) > 0 and max(costs) > 4 * min(costs):
         cost.set_yscale("log")
     shifts = [row.center_shift for row in kept]
-    shift.plot([row.round for row in kept], shifts, color=TEN[4], clip_on=False, **line)
+    shift.plot([row.round for row in kept], shifts, color=TEN[4], clip_on=False, **CURVE)
     # Logarithms, but for 0.
     shift.set_yscale("symlog", linthresh=min((each for each in shifts if each > 0), default=1.0))
     shift.set_ylim(0)

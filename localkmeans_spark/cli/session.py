@@ -124,9 +124,7 @@ def open_session(
 
 def command_session(options: Options) -> AbstractContextManager[SparkSession]:
     """Return the session of a command."""
-    # PySpark 4.3 hands Parquet batches to pandas UDFs as they are, and fails if one has a vector.
-    conf = {"spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false"}
-    return open_session(f"localkmeans {options.owner}", options.master, conf, options.debug)
+    return open_session(f"localkmeans {options.owner}", options.master, debug=options.debug)
 
 
 def find_master(spark: SparkSession) -> str:

@@ -65,16 +65,21 @@ def _check_lengths(found: list[Statistics], config: FitConfig) -> None:
     raise invalid(config.owner, _features(config), _ONE_LENGTH, Fact(fact), _MAKE_ONE_LENGTH)
 
 
+def bad_weights(owner: str, subject: str, rows: str) -> InvalidInputError:
+    """Build the error for weights that are none."""
+    return invalid(
+        owner,
+        subject,
+        "finite and >= 0 in every row",
+        Fact(f"{rows} with a negative, NaN, infinite or null weight"),
+        "Filter or fill these rows; a weight of 0 leaves a row out.",
+    )
+
+
 def _check_weights(count: int, found: list[Statistics], config: FitConfig) -> None:
     subject = f"column '{config.data.weight_col}' (weightCol)"
     if count:
-        raise invalid(
-            config.owner,
-            subject,
-            "finite and >= 0 in every row",
-            Fact(f"{count_of(count, 'row')} with a negative, NaN, infinite or null weight"),
-            "Filter or fill these rows; a weight of 0 leaves a row out.",
-        )
+        raise bad_weights(config.owner, subject, count_of(count, "row"))
     total = sum(item.sum_weights for item in found)
     least, most = _WEIGHT_RANGE
     if total and not least <= total <= most:

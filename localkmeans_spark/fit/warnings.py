@@ -11,7 +11,7 @@ from localkmeans_spark.config import FitConfig
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit.lloyd_run import LloydRun
 from localkmeans_spark.fit.requests import Assignment
-from localkmeans_spark.kernel.differences import sq_distances_between
+from localkmeans_spark.kernel.differences import sq_distances_by_product
 
 # A fit warns when rounding of the rows is more than a tenth of their squared distances.
 _LOST_SHARE, _COPIES = 10.0, 1e-3
@@ -26,9 +26,9 @@ _ROUGH_SHARE, _MOST_CLUSTERS = 0.01, 3000
 # Columns this many times wider than all others, in which this share of what separates the centers
 # lies, decide alone. In ten public tables only one has such columns (bytes sent and received in
 # the KDD Cup 1999 table, beside rates from 0 to 1).
+_WIDER, _SHARE, _NAMED = 10.0, 0.99, 3
 # Spreads that differ by more are worth a word.
 _UNLIKE = 100.0
-_WIDER, _SHARE, _NAMED = 10.0, 0.99, 3
 # Centers that move by at most s lower the cost by at most sum of weights * s**2 in that step. A fit
 # warns if this is more than a thousandth of the cost, that is, if s is above 3 % of the rows' root
 # mean square distance. Stopped at 1 to 3 % of it, plain Lloyd on eight real sets and two of blobs
@@ -155,7 +155,7 @@ class FitWarnings:
         if not 1 < len(used) <= _MOST_CLUSTERS or not self._inertia:
             return
         about = self._centers[used] - self._origin
-        sq_gaps = sq_distances_between(about, about)
+        sq_gaps = sq_distances_by_product(about, about)
         np.fill_diagonal(sq_gaps, np.inf)
         least, sq_norms = sq_gaps.min(axis=1), np.einsum("kd,kd->k", about, about)
         is_rough = least < float(np.finfo(dtype).eps) * sq_norms

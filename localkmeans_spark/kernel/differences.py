@@ -60,7 +60,7 @@ def sq_distance_to(x: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np
 _ROUGH = 1e-12
 
 
-def sq_distances_between(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+def sq_distances_by_product(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Squared distances, shape (n, c), float64, at least 0.
 
     By a product; by differences where rows and centers are nearer than its rounding can tell.

@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
+from localkmeans_spark.kernel.differences import decide, score_rounding
 
 # Products with the rows transposed take longer; up to here the comparison makes up for it.
 _MAX_FEATURES, _MAX_CENTERS = 32, 64
 # From so many centers a feature on, and up to so many features, a k-d tree takes less time.
 _TREE_CENTERS, _TREE_FEATURES = 500, 6
+# Far above what float64 rounds off the distances of a k-d tree.
+_TREE_ROUNDING = 1e-12
 
 
 def tree_of(centers: np.ndarray) -> Any:
@@ -123,7 +126,7 @@ class Scorer:
             np.minimum(found, len(self._centers) - 1, out=labels)  # none: distances overflowed
             return
         if is_narrow(x.shape[1], len(self._centers)):
-            for some, scores in self._scores_by_center(x, rows):
+            for some, scores in self._scores(x, rows, by_center=True):
                 labels[some], _ = highest(scores)
             return
         for some, scores in self._scores(x, rows):
@@ -147,32 +150,80 @@ class Scorer:
             second_labels = scores.argmax(axis=1)
             yield some, Two(labels, second_labels, best, flat[second_labels + starts])
 
-    def _scores(self, x: np.ndarray, rows: np.ndarray | None) -> Iterator[tuple[slice, np.ndarray]]:
+    def exact(self, x: np.ndarray) -> np.ndarray:
+        """Return each row's nearest center, free of rounding: that of float64 differences.
+
+        Rows whose two best scores are within rounding are decided by the differences.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, n_features), float32 or float64
+
+        Returns
+        -------
+        ndarray of shape (n,), int32
+            Ties go to the lowest index.
+        """
+        labels = np.zeros(len(x), dtype=np.int32)
+        if len(self._centers) == 1:
+            return labels
+        rows = None
+        if (tree := self._tree) is not None:
+            distances, found = tree.query(x, k=2)
+            labels[:] = found[:, 0]
+            # Not >=: distances that overflowed are close, too.
+            rows = np.flatnonzero(~(distances[:, 0] < (1.0 - _TREE_ROUNDING) * distances[:, 1]))
+        largest = self.largest_norm
+        unit = score_rounding(x.shape[1], x.dtype) * largest
+        transposed, half_sq_norms = self._as(x.dtype)
+        for some, nearest, best, second in self._two_highest(x, rows):
+            own = some if rows is None else rows[some]
+            part = x[own]
+            norms = np.sqrt(np.einsum("nd,nd->n", part, part))
+            least = best - unit * (norms + largest)
+            # Not >=: a row whose scores overflowed to NaN must be settled, too.
+            several = np.flatnonzero(~(second < least))
+            if len(several):
+                part = part[several]
+                close = ~(part @ transposed - half_sq_norms < least[several, None])
+                few = close.argmax(axis=1)
+                decide(part, self._centers, close, few)
+                nearest[several] = few
+            labels[own] = nearest
+        return labels
+
+    def _two_highest(
+        self, x: np.ndarray, rows: np.ndarray | None
+    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield labels with the two highest scores; k >= 2."""
+        if not is_narrow(x.shape[1], len(self._centers)):
+            for some, two in self.nearest_two(x, rows):
+                yield some, two.labels, two.best, two.second
+            return
+        for some, scores in self._scores(x, rows, by_center=True):
+            labels, best = highest(scores)
+            scores[labels, np.arange(len(best))] = -np.inf
+            yield some, labels, best, scores.max(axis=0)
+
+    def _scores(
+        self, x: np.ndarray, rows: np.ndarray | None, by_center: bool = False
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield scores chunk by chunk, of shape (n, k), or (k, n) by center."""
         transposed, half_sq_norms = self._as(x.dtype)
         n_features, k = transposed.shape
         n = len(x) if rows is None else len(rows)
         step = rows_per_chunk(n_features, k, x.itemsize)
-        if self._buffer.dtype != x.dtype or len(self._buffer) < min(step, n):
+        if by_center:
+            half_sq_norms = half_sq_norms[:, None]
+        elif self._buffer.dtype != x.dtype or len(self._buffer) < min(step, n):
             self._buffer = np.empty((min(step, n), k), dtype=x.dtype)
         for some in slices(n, step):
             part = x[some] if rows is None else x[rows[some]]
-            scores = self._buffer[: len(part)]
-            np.matmul(part, transposed, out=scores)
+            if by_center:
+                scores = transposed.T @ part.T
+            else:
+                scores = np.matmul(part, transposed, out=self._buffer[: len(part)])
             scores -= half_sq_norms
-            yield some, scores
-
-    def _scores_by_center(
-        self, x: np.ndarray, rows: np.ndarray | None
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield scores of shape (k, n) instead of (n, k)."""
-        transposed, half_sq_norms = self._as(x.dtype)
-        n_features, k = transposed.shape
-        n = len(x) if rows is None else len(rows)
-        step = rows_per_chunk(n_features, k, x.itemsize)
-        for some in slices(n, step):
-            part = x[some] if rows is None else x[rows[some]]
-            scores = transposed.T @ part.T
-            scores -= half_sq_norms[:, None]
             yield some, scores
 
     def _as(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:

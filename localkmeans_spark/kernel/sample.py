@@ -13,7 +13,7 @@ import numpy as np
 
 from localkmeans_spark.kernel.chunks import slices
 from localkmeans_spark.kernel.draws import Arrivals, sq_distances_to_nearest
-from localkmeans_spark.kernel.lloyd import Block, add_cluster_sums
+from localkmeans_spark.kernel.lloyd import Block, add_cluster_sums, means_or_kept
 from localkmeans_spark.kernel.nearest import Scorer
 
 # A center moves with its rows in the sample only if it has as many of them: fewer say little
@@ -156,8 +156,7 @@ def settle_on_sample(centers: np.ndarray, sample: Sample, steps: int) -> np.ndar
         add_cluster_sums(block, labels, sums)
         weights = np.bincount(labels, weights=sample.weight, minlength=len(centers))
         enough = np.bincount(labels, minlength=len(centers)) >= _MIN_ROWS
-        moved = centers.copy()
-        moved[enough] = sums[enough] / weights[enough, None]
+        moved = means_or_kept(sums, np.where(enough, weights, 0.0), centers)
         if np.array_equal(moved, centers):
             break
         centers = moved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from localkmeans_spark.kernel.differences import sq_distances_between
+from localkmeans_spark.kernel.differences import sq_distances_by_product
 from localkmeans_spark.kernel.draws import Arrivals, sq_distances_to_nearest, weighted_indices
 from localkmeans_spark.kernel.lloyd import Block, lloyd_step, means_or_kept
 from localkmeans_spark.kernel.nearest import Scorer
@@ -61,7 +61,7 @@ def accept_in_time_order(
         rows, before = arrivals.rows[batch], arrivals.sq_distances[batch]
         now = before.copy()
         if count > start:
-            np.minimum(now, sq_distances_between(rows, found[start:count]).min(axis=1), out=now)
+            np.minimum(now, sq_distances_by_product(rows, found[start:count]).min(axis=1), out=now)
         for j in range(len(rows)):
             if count == k:
                 break
@@ -208,7 +208,7 @@ def n_trials(k: int) -> int:
 
 def _sq_distances_to_nearest(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
     if len(centers) < _MANY_CLUSTERS:
-        return sq_distances_between(rows, centers).min(axis=1)
+        return sq_distances_by_product(rows, centers).min(axis=1)
     return sq_distances_to_nearest(rows, centers)
 
 

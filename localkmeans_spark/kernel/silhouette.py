@@ -9,6 +9,8 @@ import numpy as np
 
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
+from localkmeans_spark.kernel.differences import sq_distances_by_product
+from localkmeans_spark.kernel.distances import all_sq_distances
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse_rows import SparseRows
 
@@ -56,7 +58,6 @@ def silhouette_sums(
     """
     k = len(centers)
     means, weights, scatter = moments
-    sq_norms = np.einsum("kd,kd->k", means, means)
     extra = np.where(weights > 0, scatter, np.inf)
     silhouettes, distances = np.zeros(k), np.zeros(k)
     for x, weight in blocks:
@@ -64,7 +65,7 @@ def silhouette_sums(
         for rows in slices(len(x), rows_per_chunk(x.shape[1], k, 8)):
             own = labels[rows]
             w = np.ones(len(own)) if weight is None else weight[rows]
-            sq = _sq_distances(x[rows], means, sq_norms)
+            sq = _sq_distances(x[rows], means)
             at = np.arange(len(own)), own
             distances += np.bincount(own, w * np.sqrt(sq[at]), k)
             sq += extra
@@ -79,15 +80,7 @@ def silhouette_sums(
     return silhouettes, distances
 
 
-def _sq_distances(
-    x: np.ndarray | SparseRows, means: np.ndarray, sq_norms: np.ndarray
-) -> np.ndarray:
+def _sq_distances(x: np.ndarray | SparseRows, means: np.ndarray) -> np.ndarray:
     if isinstance(x, SparseRows):
-        product, own = x.matrix() @ means.T, x.sq_norms()
-    else:
-        wide = x.astype(np.float64, copy=False)
-        product, own = wide @ means.T, np.einsum("nd,nd->n", wide, wide)
-    product *= -2.0
-    product += sq_norms
-    product += own[:, None]
-    return np.maximum(product, 0.0, out=product)
+        return all_sq_distances(x, means)
+    return sq_distances_by_product(x.astype(np.float64, copy=False), means)

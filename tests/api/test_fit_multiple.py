@@ -15,7 +15,7 @@ from pyspark.ml.tuning import (
 )
 
 from localkmeans_spark import InvalidInputError, LocalKMeans
-from localkmeans_spark.fit_multiple import SharedFits
+from localkmeans_spark.fit_multiple import shared_fits
 
 
 def reads_of(spark, rows):
@@ -102,7 +102,7 @@ def test_threads_fit_each_group_once():
         together.wait()  # both groups are being fitted at the same time
         return [f"model {index}" for index in members]
 
-    models = SharedFits(["a", "a", "b", "a", "b"], fit_group)
+    models = shared_fits(["a", "a", "b", "a", "b"], fit_group)
     with ThreadPoolExecutor(5) as pool:
         found = dict(pool.map(lambda _: next(models), range(5)))
     assert found == {index: f"model {index}" for index in range(5)}

@@ -85,6 +85,7 @@ def test_plot(model):
     matplotlib.use("Agg")
     ax = model.summary.plot()
     x, y = ax.lines[0].get_data()
+    assert list(zip(x, y, strict=True)) == model.summary.record.costs()
     assert list(y[:-1]) == list(model.summary.history.loc[lambda h: ~h["reverted"], "inertia"])
     assert y[-1] == model.summary.trainingCost
     assert len(x) == model.summary.numRounds - model.summary.reverts + 1

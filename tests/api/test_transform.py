@@ -19,7 +19,7 @@ from pyspark.sql.types import DoubleType, IntegerType
 
 from localkmeans_spark import InvalidInputError, LocalKMeans, LocalKMeansModel
 from localkmeans_spark.predict import from_pandas
-from localkmeans_spark.scoring import Frame, RowRule, score_column
+from localkmeans_spark.scoring import ModelFrame, RowRule, score_column
 
 ODD = [[0.0, 0.0], [np.nan, 1.0], [9.0, 9.0], [np.inf, 1.0], None, [None, 1.0]]
 
@@ -278,7 +278,7 @@ def test_clustering_evaluator_takes_the_output(model, pairs):
 @pytest.mark.parametrize("kind", ["array", "vector", "columns"])
 def test_rows_through_pandas_are_those_through_arrow(kind, blob_rows):
     # PySpark before 4.1 hands over pandas objects.
-    frame = Frame(blob_rows[:5], np.zeros(5), "float32")
+    frame = ModelFrame(blob_rows[:5], np.zeros(5), "float32")
     rule = RowRule("Owner", "rows", "null")
     rows = [None, *blob_rows.tolist(), [float("nan")] * 5]
     if kind == "array":

@@ -39,6 +39,15 @@ def test_every_setting_has_its_reason(name):
     assert reasons >= len(settings) - 5  # settings of one purpose stand together
 
 
+def test_the_fast_settings_are_those_of_the_file():
+    from localkmeans_spark.cli.session import FAST_SETTINGS
+
+    lines = (ROOT / "conf" / "spark-defaults.conf").read_text().splitlines()
+    of_file = dict(line.split() for line in lines if line and not line.startswith("#"))
+    # Windows, where it is "false", has no such sockets.
+    assert of_file == {**FAST_SETTINGS, "spark.python.unix.domain.socket.enabled": "true"}
+
+
 def test_the_bundle_names_what_there_is():
     text = (ROOT / "databricks.yml").read_text()
     assert "package_name: localkmeans_spark" in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from localkmeans_spark.kernel import assign, nearest
+from localkmeans_spark.kernel import nearest
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.nearest import Scorer, highest, is_narrow
 
@@ -32,8 +32,7 @@ def test_labels_are_those_of_scores_kept_by_rows(monkeypatch, dtype, n_features,
         Scorer(centers).nearest(x, labels)
         Scorer(centers).nearest(x, some, np.arange(0, 30_000, 60))
         found.append((labels, some, *exact_nearest(x, centers)))
-        for module in (nearest, assign):
-            monkeypatch.setattr(module, "is_narrow", lambda *_: False)
+        monkeypatch.setattr(nearest, "is_narrow", lambda *_: False)
     for narrow, wide in zip(*found, strict=True):
         np.testing.assert_array_equal(narrow, wide)
 

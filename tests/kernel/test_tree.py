@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from localkmeans_spark.kernel import assign, nearest
+from localkmeans_spark.kernel import nearest
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.local_steps import local_phase
@@ -13,8 +13,7 @@ from localkmeans_spark.kernel.nearest import Scorer, tree_of
 
 
 def without_tree(monkeypatch):
-    for module in (nearest, assign):
-        monkeypatch.setattr(module, "tree_of", lambda _: None)
+    monkeypatch.setattr(nearest, "tree_of", lambda _: None)
 
 
 @pytest.mark.parametrize(("n_features", "k"), [(1, 500), (2, 1000), (6, 3000)])
