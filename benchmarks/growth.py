@@ -3,7 +3,8 @@
 From one base point, one quantity grows at a time, in one warm session; every fit runs the paper's
 plain algorithm (``safeguard=False``), so that the number of rounds is known. ``--memory`` measures
 the peaks of one fit instead, that of ``--base``; with more rows than Spark's memory holds, their
-blocks go to disk (``make bench`` names the sizes). ``--json`` appends one object a fit.
+blocks go to disk (``make bench`` names the sizes). Started by ``jobs/local_cluster.py``, it fits on
+that cluster. ``--json`` appends one object a fit.
 
 Example: ``python -m benchmarks.growth --json benchmarks/results/growth.json``
 """
@@ -25,7 +26,8 @@ import numpy as np
 
 from benchmarks.about import keep, parser
 from benchmarks.data import write_mixture
-from benchmarks.systems import session
+from benchmarks.systems import cluster, session
+from localkmeans_spark.data.rdd_jobs import tree_depth
 
 _ITERATIONS, _WARM_UPS = 10, 8
 # Clusters overlap: rows keep moving, as in data that is worth clustering.
@@ -53,7 +55,7 @@ SWEEPS: dict[str, list[int]] = {
 
 
 def fit(spark: Any, path: Path, point: Point, seed: int) -> dict[str, Any]:
-    """Fit once; return the point with seconds by phase."""
+    """Fit once; return the point with seconds by phase, and what a round sends."""
     from localkmeans_spark import LocalKMeans
 
     estimator = LocalKMeans(
@@ -63,12 +65,19 @@ def fit(spark: Any, path: Path, point: Point, seed: int) -> dict[str, Any]:
     if point.m:
         estimator.setNumPartitions(point.m)
     record = estimator.fit(spark.read.parquet(str(path))).summary.record
+    last = record.rounds[-1]
+    n_tasks, rest = divmod(last.bytes_up, 8 * point.k * point.d)
+    assert rest == 0, "sums in several grids"
     return {
         **point._asdict(),
         "partitions": record.n_partitions,
         "iterations": record.n_iter,
         "rounds": record.n_rounds,
         "seconds": record.seconds,
+        "round_s": last.seconds,
+        "bytes_down": last.bytes_down,
+        "tasks": n_tasks,
+        "depth": tree_depth(n_tasks, 8 * point.k * point.d),
     }
 
 
@@ -113,27 +122,32 @@ def measure_memory(options: Namespace) -> None:
             found = fit(spark, path, point, 0)
         heap = int(spark.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory())
     memory = {"heap_bytes": heap, "peak_bytes": peak}
-    keep(options.json, [{"kind": "memory", **found, **memory, "cores": options.cores}])
-    print(f"{point} {peak}", file=sys.stderr)
+    kind = "cluster" if cluster() else "memory"
+    keep(options.json, [{"kind": kind, **found, **memory, "cores": options.cores}])
+    print(f"{point} {found} {peak}", file=sys.stderr)
 
 
 @contextmanager
 def watched(spark: Any, every: float = 0.1) -> Iterator[dict[str, int]]:
     """Watch memory; yield the peaks so far, in bytes.
 
-    Resident memory of the Python ``driver``, its ``jvm`` and the largest Python ``worker``; blocks
+    Resident memory of the Python ``driver``, the largest ``jvm`` and Python ``worker``; blocks
     that Spark keeps in memory (``kept``) and on ``disk``. Peaks between two looks are missed.
     """
     import psutil
 
     context, driver = spark.sparkContext._jsc.sc(), psutil.Process()
+    # A cluster's processes are children of what started it, as this one is.
+    root = driver.parent() if cluster() else driver
     peak = dict.fromkeys(("driver", "jvm", "worker", "kept", "disk"), 0)
     done = threading.Event()
 
     def watch() -> None:
         while not done.wait(every):
             seen = [("driver", driver.memory_info().rss)]
-            for process in driver.children(recursive=True):
+            for process in root.children(recursive=True):
+                if process.pid == driver.pid:
+                    continue
                 with contextlib.suppress(psutil.Error):  # ended while it was looked at
                     name = "jvm" if process.name().startswith("java") else "worker"
                     seen.append((name, process.memory_info().rss))

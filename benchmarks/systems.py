@@ -63,15 +63,21 @@ class Laps:
         self._last = now
 
 
+def cluster() -> str | None:
+    """Return the master of the cluster that ``jobs/local_cluster.py`` started for this process."""
+    return os.environ.get("MASTER")
+
+
 def session(options: Namespace, log_settings: Path | None = None) -> Any:
-    """Open a local session with as many cores as asked for."""
+    """Open a session of :func:`cluster`, else a local one with as many cores as asked for."""
     from localkmeans_spark.cli.session import open_session
 
     conf = {"spark.driver.memory": options.driver_memory, "spark.ui.enabled": "false"}
     if log_settings is not None:
         option = f"-Dlog4j2.configurationFile={log_settings.as_uri()}"
         conf["spark.driver.extraJavaOptions"] = option
-    return open_session("benchmark", master=f"local[{options.cores}]", conf=conf)
+    master = cluster() or f"local[{options.cores}]"
+    return open_session("benchmark", master=master, conf=conf)
 
 
 def ours(options: Namespace) -> Found:

@@ -134,6 +134,7 @@ def _n_answers(spark: SparkSession) -> int:
 def main() -> None:
     """Run everything."""
     builder = SparkSession.builder.remote("local[2]")
+    builder = builder.config("spark.python.daemon.module", "tests.daemon")
     # Where tables go: tables of a run that was killed would stand in the way.
     spark = builder.config("spark.sql.warehouse.dir", f"{sys.argv[1]}/warehouse").getOrCreate()
     names = [name for name in FITS if name not in NOT_HERE] if "all" in sys.argv else MOST

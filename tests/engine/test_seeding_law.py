@@ -17,11 +17,6 @@ from benchmarks.in_process import InProcessPartitions, result_of
 from localkmeans_spark.config import FitConfig
 from localkmeans_spark.fit import seeding
 from localkmeans_spark.fit.partitions import open_partitions
-from localkmeans_spark.kernel.draws import (
-    generator,
-    sq_distances_to_nearest,
-    weighted_indices,
-)
 
 from .frames import frame_of
 
@@ -76,27 +71,9 @@ def in_few_passes(partitions, seed):
     )
 
 
-def one_by_one(partitions, seed):
-    """Algorithm 2 to the letter: a partition by E_i, then a row in it by E_ij, k - 1 times."""
-    centers = seeding._first_center(partitions.data, seed) + partitions.data.frame.mean
-    for number in range(1, 3):
-        rng = generator(seed, number)
-        masses = []
-        for item in partitions.partitions:
-            (block,) = item.blocks
-            weight = 1.0 if block.weight is None else block.weight
-            masses.append(weight * sq_distances_to_nearest(block.x, centers))
-        chosen = int(weighted_indices(np.array([mass.sum() for mass in masses]), 1, rng)[0])
-        (block,) = partitions.partitions[chosen].blocks
-        row = block.x[int(weighted_indices(masses[chosen], 1, rng)[0])]
-        centers = np.concatenate([centers, row[None, :]])
-    return seeding.Seeding(centers - partitions.data.frame.mean, 2)
-
-
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("draw", [in_few_passes, one_by_one])
-def test_the_law_of_algorithm_2(draw, is_weighted):
-    counts, _ = observed(draw, is_weighted)
+def test_the_law_of_algorithm_2(is_weighted):
+    counts, _ = observed(in_few_passes, is_weighted)
     assert follows(counts, exact_law(WEIGHTS if is_weighted else None)) > LEVEL
 
 
