@@ -234,7 +234,7 @@ def test_a_column_that_is_there_stops_fit_and_transform(pairs, parameter, name):
 
 def test_a_stream_is_refused_where_rows_are_counted(spark, model):
     stream = spark.readStream.format("rate").load().select(F.array("value").alias("features"))
-    for act in (LocalKMeans().fit, model.evaluate):
+    for act in (LocalKMeans().fit, model.evaluate, model.describe, lambda df: model.nearest(df, 1)):
         with pytest.raises(InvalidInputError, match="a batch DataFrame; got a streaming"):
             act(stream)
 
