@@ -68,7 +68,9 @@ class FitWarnings:
         """Return all warnings, one line each; ``run`` made the centers."""
         if self._is_cosine:  # rows of length 1: neither rounding nor wide columns
             return list(self._tolerance(run))
-        wide = list(self._wide_columns()) or list(self._unlike_spreads())
+        wide: list[str] = []
+        if not self._config.data.standardize:  # which is what both advise
+            wide = list(self._wide_columns()) or list(self._unlike_spreads())
         return [*self.rounding(), *wide, *self._tolerance(run)]
 
     def rounding(self) -> list[str]:
@@ -144,10 +146,9 @@ class FitWarnings:
             )
 
     def _column(self, place: int) -> str:
-        names = self._config.data.features_cols
-        if names:
-            return f"column '{names[place]}'"
-        return f"column '{self._config.data.features_col}', feature {place} (counted from 0),"
+        data = self._config.data
+        named = self._name(place)
+        return named if data.features_cols else f"column '{data.features_col}', {named},"
 
     def _mixed_up(self) -> Iterator[str]:
         """Centers are nearer to one another than the rounding of a row's product with them."""
@@ -206,7 +207,7 @@ class FitWarnings:
         """
         spreads = np.max([item.usual for item in self._data.statistics], axis=0)
         varies = np.flatnonzero(spreads > 0)
-        if self._config.data.standardize or not len(varies):
+        if not len(varies):
             return
         most, least = varies[spreads[varies].argmax()], varies[spreads[varies].argmin()]
         times = spreads[most] / spreads[least]

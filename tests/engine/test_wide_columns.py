@@ -55,3 +55,15 @@ def test_a_fit_names_the_columns_that_decide(spark: SparkSession) -> None:
     assert "feature 2 (counted from 0) decide the clusters" in told
     assert warnings_of(spark, [1, 3, 2], ["a", "b", "c"]) == []
     assert warnings_of(spark, [1, 1e4, 2], None, distanceMeasure="cosine", tol=0.0) == []
+
+
+def test_what_standardize_did_is_not_advised(spark: SparkSession) -> None:
+    rows = np.random.default_rng(0).uniform(size=(400, 3)) * [0.01, 1, 1]
+    rows[0, 0] = 50.0  # 20 standard deviations away: a cluster of its own
+    frame = spark.createDataFrame(rows.tolist(), ["a", "b", "c"])
+    values = {"featuresCols": ["a", "b", "c"], "initialCenters": [[50, 0.5, 0.5], [0, 0.5, 0.5]]}
+    for is_on, n_told in ((False, 1), (True, 0)):
+        estimator = LocalKMeans(k=2, standardize=is_on, **values)
+        record = estimator.fit(frame).summary.record
+        assert min(record.cluster_sizes) == 1
+        assert sum("standardize" in text for text in record.warnings) == n_told
