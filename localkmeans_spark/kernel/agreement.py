@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import entr
 
 
 def contingency(first: np.ndarray, second: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -74,7 +73,12 @@ def normalized_mutual_info(counts: np.ndarray) -> float:
     1.0
     """
     shares = counts / counts.sum()
-    both, first, second = (entr(x).sum() for x in (shares, shares.sum(axis=1), shares.sum(axis=0)))
+    first, second = shares.sum(axis=1), shares.sum(axis=0)
+    entropy = _entropy(first) + _entropy(second)
     # Both of a single cluster say the same.
-    apart = first + second
-    return 1.0 if apart == 0.0 else float(2.0 * (apart - both) / apart)
+    return 1.0 if entropy == 0.0 else 2.0 * (entropy - _entropy(shares)) / entropy
+
+
+def _entropy(shares: np.ndarray) -> float:
+    shares = shares[shares > 0]
+    return -float((shares * np.log(shares)).sum())
