@@ -119,6 +119,10 @@ bench: $(READY)  ## every figure of docs/BENCHMARKS.md; takes hours
 	for point in $(BENCH_MEMORY); do \
 	  $(BENCH).growth --memory --base $$(echo $$point | tr , ' ') \
 	    --json $(BENCH_RESULTS)/growth.json || exit 1; done
+	for point in 20000,1000,1000,8,5 4000,10000,1000,8,5; do \
+	  $(BIN)/python jobs/local_cluster.py --memory 3g -- $(BENCH).growth --memory \
+	    --driver-memory 4g --base $$(echo $$point | tr , ' ') \
+	    --json $(BENCH_RESULTS)/growth.json || exit 1; done
 	$(BENCH).page
 
 zip:  ## build dist/localkmeans_spark.zip for spark-submit --py-files

@@ -86,6 +86,7 @@ def render(results: dict[str, list[Row]]) -> str:
         connect=next((row for row in cached if row.get("connect")), None),
         sweeps={name: sweep(results["growth"], name) for name in GROWS},
         memory=[row for row in results["growth"] if row["kind"] == "memory"],
+        cluster=[row for row in results["growth"] if row["kind"] == "cluster"],
     )  # fmt: skip
 
 
