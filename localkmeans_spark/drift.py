@@ -59,11 +59,12 @@ class Drift(Illustrated):
             before, now = table[f"{name}_before"], table[name]
             axes.hlines(places, before, now, color=faint, linewidth=1.5, zorder=1)
             axes.scatter(
-                before, places, s=42, facecolor="none", edgecolor=faint, label="in the fit"
+                before, places, s=90, facecolor="none", edgecolor=faint, label="in the fit"
             )
             axes.scatter(now, places, s=42, color=TEN[0], label="now", zorder=2)
             axes.set_xlabel("share of the rows" if name == "share" else "distance from the center")
-            axes.set_xlim(left=0)
+            most = table[[f"{name}_before", name]].max(axis=None)
+            axes.set_xlim(left=0, right=1.05 * most or None)  # distances may all be 0
             axes.set_yticks(places, [str(cluster) for cluster in table["cluster"]])
             axes.spines[["top", "right"]].set_visible(False)
         first = figure.axes[0]
