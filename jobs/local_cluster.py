@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -135,6 +136,7 @@ class LocalCluster:
             SPARK_LOCAL_IP="127.0.0.1",
             SPARK_LOCAL_DIRS=str(self._folder / f"local-{name}"),
             SPARK_DAEMON_MEMORY="512m",
+            SPARK_DAEMON_JAVA_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # starts sooner
             SPARK_MASTER_OPTS="-Dspark.master.rest.enabled=false",
         )
         start = [str(_spark_home() / "bin/spark-class"), f"org.apache.spark.deploy.{main_class}"]
@@ -200,13 +202,13 @@ def run_group(words: Sequence[str], env: Mapping[str, str]) -> int:
 def _command(
     workers: int, cores: int, memory: str, worker_python: str | None, command: tuple[str, ...]
 ) -> int:
-    with LocalCluster(workers, cores, memory, worker_python) as cluster:
+    cluster = LocalCluster(workers, cores, memory, worker_python)
+    if shutil.which(command[0], path=cluster.environment()["PATH"]) is None:
+        rule, fix = "a program that can be run", "Name a file that is there and may be run."
+        raise invalid("local_cluster", "the command", rule, command[0], fix)
+    with cluster:
         words = [word.replace("{master}", cluster.master_url) for word in command]
-        try:
-            return run_group(words, cluster.environment())
-        except OSError as error:
-            rule, fix = "a program that can be run", f"{error.strerror}."
-            raise invalid("local_cluster", "the command", rule, words[0], fix) from None
+        return run_group(words, cluster.environment())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

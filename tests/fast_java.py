@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Loads what most tests use: DataFrames, Python workers by Arrow, Parquet.
 _PROGRAM = """
 import sys
@@ -39,12 +39,12 @@ def make_java_start_fast(folder: Path, scratch: Path) -> None:
         Where a table may be written.
     """
     for name in ("SPARK_LAUNCHER_OPTS", "SPARK_DAEMON_JAVA_OPTS", "SPARK_SUBMIT_OPTS"):
-        os.environ[name] = _OPTIONS
+        os.environ[name] = OPTIONS
     java = Path(os.environ.get("JAVA_HOME", "java"))
     archive = folder / f"{java.name}-{pyspark.__version__}-{Path(sys.prefix).name}.jsa"
     if not archive.exists():
         command = [sys.executable, "-c", _PROGRAM, str(scratch / "table")]
-        making = f"{_OPTIONS} -Xlog:disable -XX:ArchiveClassesAtExit={archive}"
+        making = f"{OPTIONS} -Xlog:disable -XX:ArchiveClassesAtExit={archive}"
         env = {**os.environ, "SPARK_SUBMIT_OPTS": making}
         with contextlib.suppress(subprocess.TimeoutExpired):  # then the tests do without
             subprocess.run(command, env=env, capture_output=True, timeout=300)

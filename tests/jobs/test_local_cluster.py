@@ -20,9 +20,12 @@ from sklearn.datasets import load_digits
 
 from jobs.local_cluster import LocalCluster, end_group, main
 from localkmeans_spark.cli.session import build_zip
+from tests.fast_java import OPTIONS
 from tests.signals import heed_all_signals
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+# A driver on the cluster; its executors start fast, too.
+SUBMIT = ["spark-submit", "--conf", f"spark.executor.extraJavaOptions={OPTIONS}", "--master"]
 COMMAND = [sys.executable, str(REPOSITORY / "jobs" / "local_cluster.py")]
 
 # Eight tasks that say where they ran.
@@ -76,7 +79,7 @@ def submit(cluster, tmp_path):
         script.write_text(JOB)
         env = cluster.environment()
         env.pop("PYTHONPATH", None)
-        words = ["spark-submit", "--master", cluster.master_url, *flags, str(script)]
+        words = [*SUBMIT, cluster.master_url, *flags, str(script)]
         with (tmp_path / "stderr").open("w") as log:  # a pipe could fill up unread
             return subprocess.Popen(
                 words, env=env, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=log
@@ -98,11 +101,12 @@ def test_zip_is_enough_for_workers_that_lack_the_package(submit, tmp_path):
     assert "/package.zip/localkmeans_spark/errors.py" in out
 
 
-@pytest.fixture
-def digits(tmp_path) -> Path:
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("digits")
     x, _ = load_digits(return_X_y=True)
-    pd.DataFrame({"features": list(x)}).to_parquet(tmp_path / "digits.parquet")
-    return tmp_path
+    pd.DataFrame({"features": list(x)}).to_parquet(folder / "digits.parquet")
+    return folder
 
 
 def fit_digits(
@@ -119,10 +123,11 @@ def fit_digits(
     return cost, np.stack(stored["values"].to_list()).tobytes()
 
 
-def local_fit(folder: Path) -> tuple[float, bytes]:
-    """Return the same of a fit without a cluster."""
+@pytest.fixture(scope="module")
+def local_fit(digits) -> tuple[float, bytes]:
+    """The same of a fit without a cluster."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
-    return fit_digits(folder, "local", [sys.executable], env, "--master", "local[2]")
+    return fit_digits(digits, "local", [sys.executable], env, "--master", "local[2]")
 
 
 def without_package(cluster: LocalCluster) -> dict[str, str]:
@@ -131,11 +136,11 @@ def without_package(cluster: LocalCluster) -> dict[str, str]:
     return environment
 
 
-def test_fit_gives_the_same_bits_as_local(cluster, digits):
+def test_fit_gives_the_same_bits_as_local(cluster, digits, local_fit):
     package = build_zip(digits / "package.zip")
-    submit = ["spark-submit", "--master", cluster.master_url, "--py-files", str(package)]
+    submit = [*SUBMIT, cluster.master_url, "--py-files", str(package)]
     found = fit_digits(digits, "cluster", submit, without_package(cluster))
-    assert found == local_fit(digits)
+    assert found == local_fit
 
 
 @pytest.fixture
@@ -147,7 +152,7 @@ def connect_server(cluster, tmp_path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    words = ["spark-submit", "--master", cluster.master_url]
+    words = [*SUBMIT, cluster.master_url]
     words += ["--conf", f"spark.connect.grpc.binding.port={port}"]
     words += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     with (tmp_path / "server").open("w") as log:
@@ -167,10 +172,12 @@ def connect_server(cluster, tmp_path) -> Iterator[str]:
         server.wait()
 
 
-def test_fit_through_a_server_of_spark_connect_gives_the_same_bits(connect_server, digits):
+def test_fit_through_a_server_of_spark_connect_gives_the_same_bits(
+    connect_server, digits, local_fit
+):
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
     found = fit_digits(digits, "remote", [sys.executable], env, "--master", connect_server)
-    assert found == local_fit(digits)
+    assert found == local_fit
 
 
 def test_job_survives_killed_executors(cluster, submit, tmp_path):

@@ -16,6 +16,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from localkmeans_spark.cli.session import ensure_java
+from tests.fast_java import OPTIONS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 _SPARK_HOME = Path(pyspark.__file__).parent
@@ -89,7 +90,7 @@ class Cluster:
         table = processes()
         executors = set(self.executors())  # other sessions on this computer have daemons, too
         daemons = {pid for pid, (parent, _) in table.items() if parent in executors}
-        daemons = {pid for pid in daemons if "pyspark.daemon" in table[pid][1]}
+        daemons = {pid for pid in daemons if "daemon pyspark.worker" in table[pid][1]}
         forked = [pid for pid, (parent, _) in table.items() if parent in daemons]
         return forked if workers else sorted(daemons)
 
@@ -112,6 +113,7 @@ class Cluster:
             SPARK_LOCAL_IP=host,
             SPARK_LOCAL_DIRS=str((self.disk or self._folder) / name),
             SPARK_DAEMON_MEMORY="256m",
+            SPARK_DAEMON_JAVA_OPTS=OPTIONS,
             # The master gives an application up after ten executors lost in a row; this one loses
             # more on purpose.
             SPARK_MASTER_OPTS="-Dspark.master.rest.enabled=false "
@@ -157,12 +159,13 @@ def open_session(url: str) -> SparkSession:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": OPTIONS,
+        "spark.executor.extraJavaOptions": OPTIONS,
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",
         "spark.cores.max": "2",
         "spark.executorEnv.PYTHONPATH": str(REPOSITORY),
+        "spark.python.daemon.module": "tests.daemon",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "4",
