@@ -39,7 +39,10 @@ def connect_session(options: Namespace) -> Iterator[Any]:
     from localkmeans_spark.cli.session import ensure_java
 
     ensure_java()
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-memory {options.driver_memory} pyspark-shell"
+    # As the classic sessions of the command line have it.
+    daemon = "--conf spark.python.daemon.module=localkmeans_spark.daemon"
+    memory = f"--driver-memory {options.driver_memory}"
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"{memory} {daemon} pyspark-shell"
     spark = SparkSession.builder.remote(f"local[{options.cores}]").getOrCreate()
     try:
         yield spark

@@ -44,7 +44,6 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.memory": "2g",
         "spark.sql.shuffle.partitions": "4",
         "spark.ui.enabled": "false",
-        "spark.python.daemon.module": "tests.daemon",
     }
     with open_session("tests", master="local[2]", conf=settings) as session:
         yield session

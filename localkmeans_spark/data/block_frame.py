@@ -90,16 +90,16 @@ def _has_shuffle(lineage: bytes | None) -> bool:
 
 def _blocks_of(rows: DataFrame, plan: IngestPlan) -> DataFrame:
     blocks = _numbered(rows).mapInArrow(partial(encode_partition, plan=plan), BLOCK_SCHEMA)
-    if is_connect(rows.sparkSession):  # its settings are the user's
+    if is_connect(rows.sparkSession):  # no settings for a query alone: see frame_jobs
         return blocks
     settings = small_batches(rows.sparkSession.conf, plan.kind, plan.n_features)
     return with_settings(blocks, settings)
 
 
 _ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"  # Spark 4 and newer
+BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"  # Spark 4 and newer
 # A batch need not be much larger than a block.
-_BATCH_BYTES = 8 << 20
+BATCH_BYTES = 8 << 20
 # Spark 3.5 counts rows alone. Those of arrays have any width; and wide vectors are mostly sparse:
 # batches of a few of them would cost more than their rows.
 _ROWS_OF_ANY_WIDTH = 256
@@ -121,10 +121,10 @@ def small_batches(conf: RuntimeConfig, kind: str, n_features: int | None) -> dic
     vectors and of arrays.
     """
     if kind == "columns":
-        limit = max(1, _BATCH_BYTES // (8 * max(1, n_features or 1)))
-    elif conf.isModifiable(_BYTES):
-        return {_BYTES: str(_BATCH_BYTES)}
+        limit = max(1, BATCH_BYTES // (8 * max(1, n_features or 1)))
+    elif conf.isModifiable(BYTES_PER_BATCH):
+        return {BYTES_PER_BATCH: str(BATCH_BYTES)}
     else:
-        limit = max(_ROWS_OF_ANY_WIDTH, _BATCH_BYTES // (8 * (n_features or _BATCH_BYTES)))
+        limit = max(_ROWS_OF_ANY_WIDTH, BATCH_BYTES // (8 * (n_features or BATCH_BYTES)))
     configured = int(conf.get(_ROWS) or 0)
     return {} if 0 < configured <= limit else {_ROWS: str(limit)}

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pickle
 import re
 import tempfile
+import threading
 import uuid
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from localkmeans_spark.data.block_frame import BATCH_BYTES, BYTES_PER_BATCH
 from localkmeans_spark.data.partition import (
     Answer,
     Enclosed,
@@ -57,12 +61,13 @@ class FrameJobs:
         self.n_partitions = self._n_tasks = self._n_lanes
         self.n_executors = 1
         try:
-            blocks.persist(StorageLevel.MEMORY_AND_DISK)
+            blocks.persist(StorageLevel.MEMORY_AND_DISK_DESER)
             self._is_kept = True
         except PySparkException as error:  # serverless computes keep nothing
             if "NOT_SUPPORTED" not in str(error):
                 raise
             self._is_kept = False
+        _small_batches.begin(self._session)
 
     def all_read(self) -> None:
         """Let later tasks take several partitions: each costs some 0.1 s, ten times an RDD's."""
@@ -104,6 +109,7 @@ class FrameJobs:
 
     def close(self) -> None:
         """Release the blocks."""
+        _small_batches.end(self._session)
         if self._is_kept:
             self._blocks.unpersist()
 
@@ -119,6 +125,43 @@ class FrameJobs:
         finally:
             path.unlink(missing_ok=True)
         return SentFile(path.name)
+
+
+class _SmallBatches:
+    """Keeps the Arrow batches of sessions small while fits run there.
+
+    Blocks of 2 MB go in batches of 64 MB by Spark's default, which it makes by copying them to a
+    larger place again and again: a pass takes two to three times as long. Settings belong to the
+    session, so the last of the fits that run in it sets the user's value back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._fits: Counter[str] = Counter()
+        self._before: dict[str, str] = {}
+
+    def begin(self, session: Any) -> None:
+        """A fit begins in a session."""
+        with self._lock:
+            self._fits[session.session_id] += 1
+            # PySpark 3.5 has no such setting, serverless computes have it and refuse to change it.
+            with suppress(PySparkException):
+                if self._fits[session.session_id] == 1:
+                    before = str(session.conf.get(BYTES_PER_BATCH))
+                    session.conf.set(BYTES_PER_BATCH, str(BATCH_BYTES))
+                    self._before[session.session_id] = before
+
+    def end(self, session: Any) -> None:
+        """A fit ends."""
+        with self._lock:
+            self._fits[session.session_id] -= 1
+            if not self._fits[session.session_id]:
+                before = self._before.pop(session.session_id, None)
+                if before is not None:
+                    session.conf.set(BYTES_PER_BATCH, before)
+
+
+_small_batches = _SmallBatches()
 
 
 def _count_lanes(session: SparkSession) -> int:

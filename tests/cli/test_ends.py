@@ -240,6 +240,7 @@ def test_the_session_has_its_settings_and_is_quiet(tmp_path: Path, submitted: bo
         "worker": [sys.executable, str(REPOSITORY / "localkmeans_spark" / "errors.py")],
     }  # fmt: skip
     assert {key: seen.get(key) for key in expected} == expected
+    assert ("spark.python.daemon.module" in seen) == (not submitted)
     assert java in (None, seen["java"])
 
 

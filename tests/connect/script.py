@@ -24,6 +24,7 @@ from localkmeans_spark import InvalidInputError, LocalKMeans
 from localkmeans_spark.cli.main import main as run_command
 from localkmeans_spark.config import FitConfig
 from localkmeans_spark.data import frame_jobs
+from localkmeans_spark.data.block_frame import BYTES_PER_BATCH
 from localkmeans_spark.data.partition import nothing
 from localkmeans_spark.fit.partitions import open_partitions
 from tests.frozen.fits import FITS, result_of
@@ -131,10 +132,22 @@ def _n_answers(spark: SparkSession) -> int:
         return partitions.jobs.run(nothing, None, nothing, "", summary_bytes=1)[1]
 
 
+def _batch_bytes(spark: SparkSession) -> list[str]:
+    """Return a setting of the session before, during and after two fits that overlap."""
+    rows = spark.range(9).selectExpr("array(id, 1) as features")
+    config = FitConfig(k=2)
+    found = [spark.conf.get(BYTES_PER_BATCH)]
+    with open_partitions(rows, config, [0], [2]):
+        with open_partitions(rows, config, [0], [2]):
+            found.append(spark.conf.get(BYTES_PER_BATCH))
+        found.append(spark.conf.get(BYTES_PER_BATCH))
+    return [*found, spark.conf.get(BYTES_PER_BATCH)]
+
+
 def main() -> None:
     """Run everything."""
     builder = SparkSession.builder.remote("local[2]")
-    builder = builder.config("spark.python.daemon.module", "tests.daemon")
+    builder = builder.config("spark.python.daemon.module", "localkmeans_spark.daemon")
     # Where tables go: tables of a run that was killed would stand in the way.
     spark = builder.config("spark.sql.warehouse.dir", f"{sys.argv[1]}/warehouse").getOrCreate()
     names = [name for name in FITS if name not in NOT_HERE] if "all" in sys.argv else MOST
@@ -172,6 +185,7 @@ def main() -> None:
     ]
     found["commands"] = _commands(spark, rows, sys.argv[1])
     if pyspark.__version__ >= "4":
+        found["batch bytes"] = _batch_bytes(spark)
         found["pipelines"] = _in_pipelines(rows, f"{sys.argv[1]}/pipeline")
     found["cost"] = [model.summary.trainingCost, model.evaluate(rows).inertia]
     LocalKMeans(k=4).save(f"{sys.argv[1]}/estimator")

@@ -63,6 +63,14 @@ def test_answers_do_not_depend_on_what_is_kept(found: dict[str, Any]) -> None:
     assert read_again == kept
 
 
+def test_a_setting_of_the_session_is_set_back_after_the_last_fit(found: dict[str, Any]) -> None:
+    if pyspark.__version__ < "4":
+        pytest.skip("PySpark 3.5 has no such setting")
+    before, inner, outer, after = found["batch bytes"]
+    assert inner == outer == str(8 << 20)
+    assert before == after != inner
+
+
 def test_models_are_saved_loaded_and_used(found: dict[str, Any]) -> None:
     fresh, loaded = found["labels"]
     assert fresh == loaded

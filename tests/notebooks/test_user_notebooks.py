@@ -20,7 +20,7 @@ NAMES = ["01_quickstart", "03_choose_k_and_describe", "04_from_mllib", "05_large
 SETTINGS = """
 spark.sql.shuffle.partitions 4
 spark.ui.enabled false
-spark.python.daemon.module tests.daemon
+spark.python.daemon.module localkmeans_spark.daemon
 """
 
 

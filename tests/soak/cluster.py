@@ -165,7 +165,7 @@ def open_session(url: str) -> SparkSession:
         "spark.executor.cores": "1",
         "spark.cores.max": "2",
         "spark.executorEnv.PYTHONPATH": str(REPOSITORY),
-        "spark.python.daemon.module": "tests.daemon",
+        "spark.python.daemon.module": "localkmeans_spark.daemon",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "4",
