@@ -36,13 +36,14 @@ def connect_session(options: Namespace) -> Iterator[Any]:
     """Start a server of Spark Connect and open a session of it."""
     from pyspark.sql import SparkSession
 
-    from localkmeans_spark.cli.session import ensure_java
+    from localkmeans_spark.cli.session import FAST_SETTINGS, ensure_java
 
     ensure_java()
-    # As the classic sessions of the command line have it.
-    daemon = "--conf spark.python.daemon.module=localkmeans_spark.daemon"
-    memory = f"--driver-memory {options.driver_memory}"
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"{memory} {daemon} pyspark-shell"
+    # As the classic session has them.
+    fast = {**FAST_SETTINGS, "spark.python.daemon.module": "localkmeans_spark.daemon"}
+    words = [f"--conf {name}={value}" for name, value in fast.items()]
+    words.append(f"--driver-memory {options.driver_memory} pyspark-shell")
+    os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join(words)
     spark = SparkSession.builder.remote(f"local[{options.cores}]").getOrCreate()
     try:
         yield spark

@@ -1,9 +1,9 @@
 """Spark's daemon of Python workers, which imports what they need before it forks them.
 
-The command line has it on one machine; other sessions set ``spark.python.daemon.module`` to
-``localkmeans_spark.daemon`` before they start, where the workers' Python has this package. Spark's
-own daemon leaves importing to the workers: each compiles PySpark anew, from a zip archive, and
-looks for garbage among all that it imported after every task.
+On Linux, the command line has it on one machine. Other sessions set ``spark.python.daemon.module``
+to ``localkmeans_spark.daemon`` before they start, where the workers' Python has this package.
+Spark's own daemon leaves importing to the workers: each compiles PySpark anew, from a zip archive,
+and looks for garbage among all that it imported after every task.
 """
 
 import gc

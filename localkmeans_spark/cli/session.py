@@ -174,7 +174,8 @@ def _add_defaults(settings: SparkConf, is_submitted: bool, quiet: bool) -> None:
         if is_local:
             for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
                 os.environ.setdefault(name, sys.executable)
-            if os.environ["PYSPARK_PYTHON"] == sys.executable:
+            # Libraries of macOS may not be used after a fork.
+            if os.environ["PYSPARK_PYTHON"] == sys.executable and sys.platform == "linux":
                 defaults["spark.python.daemon.module"] = "localkmeans_spark.daemon"
             # Not the host's name, which a laptop may be unable to resolve away from its network.
             defaults["spark.driver.bindAddress"] = defaults["spark.driver.host"] = "127.0.0.1"

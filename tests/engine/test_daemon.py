@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the session has Spark's own daemon")
 def test_workers_take_what_the_daemon_imported(spark: SparkSession) -> None:
     def look(_: int) -> tuple[int, bool, str, list[str]]:
         import gc
