@@ -123,11 +123,8 @@ def describe(
     if not totals["size"].sum():
         raise no_rows(owner)
     clusters = _clusters(model, features, totals)
-    near = [
-        _extreme(scored, _shown(dataset), n_rows, kind)
-        for kind in ("nearest", "farthest")
-        if n_rows
-    ]
+    kinds = ("nearest", "farthest") if n_rows else ()
+    near = [_extreme(scored, _shown(dataset), n_rows, kind) for kind in kinds]
     profiles = [
         _profile(scored, name, found.column, found.field.dataType, weight)
         for name, found in columns.items()

@@ -164,13 +164,9 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
     def summary(self) -> LocalKMeansSummary:
         """How the fit went: cost, sizes, history."""
         if self._summary is None:
-            raise invalid(
-                "LocalKMeansModel",
-                "the model",
-                "made by LocalKMeans.fit to have a summary",
-                Fact("one made from given centers"),
-                "Use evaluate(df) for its cost and sizes on data.",
-            )
+            rule, fact = "made by LocalKMeans.fit to have a summary", "one made from given centers"
+            fix = "Use evaluate(df) for its cost and sizes on data."
+            raise invalid("LocalKMeansModel", "the model", rule, Fact(fact), fix)
         return self._summary
 
     def predict(self, value: Any) -> int | np.ndarray:
@@ -324,12 +320,10 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
         self._check_features()
         if (self.getDistanceMeasure() == "cosine") != self.frame.is_cosine:
             raise invalid(
-                rule.owner,
-                "parameter 'distanceMeasure'",
-                "the one the model was made with",
+                rule.owner, "parameter 'distanceMeasure'", "the one the model was made with",
                 self.getDistanceMeasure(),
                 "Make LocalKMeansModel(centers, distanceMeasure=...) for another one.",
-            )
+            )  # fmt: skip
         columns = ingest_columns(dataset, self._data_config(), rule.owner)
         known = columns.n_features
         if known is not None and known != self.centers.shape[1]:

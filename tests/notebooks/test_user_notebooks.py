@@ -16,12 +16,11 @@ pytest.importorskip("ipykernel")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAMES = ["01_quickstart", "03_choose_k_and_describe", "04_from_mllib", "05_large"]
-# For both kinds of session, whose JVMs read it when they start.
-SETTINGS = """
-spark.sql.shuffle.partitions 4
-spark.ui.enabled false
-spark.python.daemon.module localkmeans_spark.daemon
-"""
+# For the JVMs of both kinds of session.
+SETTINGS = (
+    "--conf spark.sql.shuffle.partitions=4 --conf spark.ui.enabled=false "
+    "--conf spark.python.daemon.module=localkmeans_spark.daemon"
+)
 
 
 def executed(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path, remote: bool) -> Any:
@@ -29,13 +28,12 @@ def executed(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path, remote: b
     paths = [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in paths if path))
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    (folder / "spark-defaults.conf").write_text(SETTINGS)
-    monkeypatch.setenv("SPARK_CONF_DIR", str(folder))
     if remote:
         monkeypatch.setenv("SPARK_REMOTE", "local[2]")
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{SETTINGS} pyspark-shell")
     else:
         monkeypatch.delenv("SPARK_REMOTE", raising=False)
-        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master local[2] pyspark-shell")
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--master local[2] {SETTINGS} pyspark-shell")
     resources = {"metadata": {"path": str(folder)}}
     nbclient.NotebookClient(notebook, timeout=900, resources=resources).execute()
     return notebook
