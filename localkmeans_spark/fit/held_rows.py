@@ -26,38 +26,29 @@ def driver_holds(data: DataSummary, k: int, passes: int) -> bool:
     return is_wanted and 8 * data.n_points * data.n_features <= _BYTES
 
 
-class HeldRows:
-    """All rows and weights, in the shared frame, and their distances to the centers so far.
+def draw_held(
+    rows: np.ndarray,
+    weights: np.ndarray,
+    centers: np.ndarray,
+    count: int,
+    rng: np.random.Generator,
+) -> Arrivals:
+    """Draw rows in proportion to weight times squared distance, with replacement.
 
     Parameters
     ----------
     rows : ndarray of shape (n, n_features), float64
+        In the shared frame.
     weights : ndarray of shape (n,), float64
+    centers : ndarray of shape (c, n_features), float64
+    count : int
+        Rows to draw, at most; none when every row is a center.
+    rng : numpy.random.Generator
     """
-
-    def __init__(self, rows: np.ndarray, weights: np.ndarray) -> None:
-        self.rows, self.weights = rows, weights
-        self._nearest = np.full(len(rows), np.inf)
-        self._n_centers = 0
-
-    def arrivals(self, centers: np.ndarray, count: int, rng: np.random.Generator) -> Arrivals:
-        """Draw rows in proportion to weight times squared distance, with replacement.
-
-        Parameters
-        ----------
-        centers : ndarray of shape (c, n_features), float64
-            Those of the call before, and more.
-        count : int
-            Rows to draw, at most; none when every row is a center.
-        rng : numpy.random.Generator
-        """
-        new = centers[self._n_centers :]
-        if len(new):
-            np.minimum(self._nearest, exact_nearest(self.rows, new)[1], out=self._nearest)
-        self._n_centers = len(centers)
-        rates = self._nearest * self.weights
-        potential = float(rates.sum())
-        count = min(count, _DRAWS_A_ROW * len(rates)) if potential > 0 else 0
-        drawn = weighted_indices(rates, count, rng)
-        times = np.arange(len(drawn)) / max(potential, 1e-300)
-        return Arrivals(times, self.rows[drawn], self._nearest[drawn], potential)
+    _, nearest = exact_nearest(rows, centers)
+    rates = nearest * weights
+    potential = float(rates.sum())
+    count = min(count, _DRAWS_A_ROW * len(rates)) if potential > 0 else 0
+    drawn = weighted_indices(rates, count, rng)
+    times = np.arange(len(drawn)) / max(potential, 1e-300)
+    return Arrivals(times, rows[drawn], nearest[drawn], potential)

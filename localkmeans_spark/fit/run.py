@@ -63,8 +63,6 @@ class Run:
     data : DataSummary
     seed : int
         Of its own random draws.
-    is_first : bool
-        Whether it is the fit that ``nInit=1`` gives.
 
     Attributes
     ----------
@@ -78,13 +76,13 @@ class Run:
         Absolute centers and their exact assignment, once the run is over.
     """
 
-    def __init__(self, config: FitConfig, data: DataSummary, seed: int, is_first: bool) -> None:
+    def __init__(self, config: FitConfig, data: DataSummary, seed: int) -> None:
         self.seed = seed
         self.lloyd: LloydRun | None = None
         self.passes = self.seeding_passes = 0
         self.dropped: int | None = None
         self.final: tuple[np.ndarray, Assignment] | None = None
-        self._config, self._data, self._is_first = config, data, is_first
+        self._config, self._data = config, data
         self._cost = JobCost()
         self._life: Asking[None] | None = None
         self._request: Request | None = None
@@ -154,10 +152,9 @@ class Run:
             return Seeding(_given_centers(config, self._data), 0)
         return (
             yield from seed_centers(
-                self._data, config.k, config.init_mode, config.init_steps, self.seed,
-                is_thorough=not self._is_first,
+                self._data, config.k, config.init_mode, config.init_steps, self.seed
             )
-        )  # fmt: skip
+        )
 
     def _reseed(self, lloyd: LloydRun) -> Asking[None]:
         """Give clusters that are empty everywhere a row drawn by distance."""
@@ -235,7 +232,7 @@ class Fit:
     def __init__(self, config: FitConfig, data: DataSummary) -> None:
         self.config = config
         seeds = restart_seeds(config.seed, config.n_init)
-        self.runs = [Run(config, data, seed, place == 0) for place, seed in enumerate(seeds)]
+        self.runs = [Run(config, data, seed) for seed in seeds]
         self.warnings: list[str] = []
         self.resumed_round = 0
         self._judged = 0

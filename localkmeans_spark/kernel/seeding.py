@@ -14,69 +14,10 @@ from localkmeans_spark.kernel.sample import Sample
 _BATCH = 256
 # Pairs of close rows that are listed at once.
 _MANY_PAIRS = 1 << 22
-
-
-def accept_in_time_order(
-    arrivals: Arrivals,
-    centers: np.ndarray,
-    k: int,
-    resolution: np.ndarray,
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, float]:
-    """Turn arrivals into exact k-means++ draws by rejection.
-
-    A candidate arrived in proportion to its squared distance to the centers known when the pass
-    began. Accepting it with probability (distance to the centers known now) / (distance then)
-    makes every accepted one an exact draw given the centers so far. Candidates are taken by time
-    until k centers are found or the arrivals run out; what is left of the clock does not matter,
-    because a Poisson process has no memory.
-
-    Parameters
-    ----------
-    arrivals : Arrivals
-        Of all partitions, sorted by time.
-    centers : ndarray of shape (c, n_features), float64, c < k
-        Centers the partitions knew.
-    k : int
-    resolution : ndarray of shape (n_features,), float64
-        Two rows closer than this in every column count as the same.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    centers : ndarray of shape (<= k, n_features), float64
-        The given centers, then the accepted ones.
-    remaining : float
-        Estimate of (potential now) / (potential when the pass began): the mean acceptance
-        probability over all arrivals, at least one part in their number.
-    """
-    start = centers.shape[0]
-    found = np.empty((k, centers.shape[1]))
-    found[:start] = centers
-    count = start
-    chances = rng.random(len(arrivals.times))
-    ratios = np.empty(len(arrivals.times))
-    for begin in range(0, len(ratios), _BATCH):
-        batch = slice(begin, min(begin + _BATCH, len(ratios)))
-        rows, before = arrivals.rows[batch], arrivals.sq_distances[batch]
-        now = before.copy()
-        if count > start:
-            np.minimum(now, sq_distances_by_product(rows, found[start:count]).min(axis=1), out=now)
-        for j in range(len(rows)):
-            if count == k:
-                break
-            if chances[begin + j] * before[j] >= now[j]:
-                continue
-            if (np.abs(found[:count] - rows[j]) <= resolution).all(axis=1).any():
-                continue
-            found[count] = rows[j]
-            count += 1
-            difference = rows[j:] - rows[j]
-            np.minimum(now[j:], np.einsum("nd,nd->n", difference, difference), out=now[j:])
-        ratios[batch] = now / before
-    floor = 1.0 / (len(ratios) + 1.0)
-    remaining = max(floor, float(ratios.mean())) if len(ratios) else 1.0
-    return found[:count], remaining
+# Up to here more draws for each center cost the driver little.
+_FEW_CLUSTERS = 100
+# From so many centers on, a draw is judged by the rows around it, about so many.
+_MANY_CLUSTERS, _ROWS_AROUND = 500, 2048
 
 
 def reduce_candidates(
@@ -146,28 +87,26 @@ def distinct_rows(rows: np.ndarray, resolution: np.ndarray) -> np.ndarray:
     return rows[kept]
 
 
-# Up to here more draws cost the driver little.
-_FEW_CLUSTERS = 100
-# From so many centers on, a draw is judged by the rows around it, about so many.
-_MANY_CLUSTERS, _ROWS_AROUND = 500, 2048
-
-
-def greedy_centers(
+def choose_centers(
     arrivals: Arrivals,
     centers: np.ndarray,
     k: int,
-    sample: Sample,
     resolution: np.ndarray,
     rng: np.random.Generator,
-    trials: int,
+    sample: Sample | None = None,
+    trials: int = 1,
 ) -> tuple[np.ndarray, float]:
-    """Choose centers among arrivals, each the best of several draws.
+    """Choose centers among arrivals: exact k-means++ draws, or each the best of several draws.
 
-    A candidate that arrived in proportion to its squared distance then is kept while a chance
-    drawn for it once is below (distance now) / (distance then): those kept are draws by squared
-    distance to the centers so far, as in k-means++. The first few of them are judged by the cost
-    that the sample would have with them. The best becomes a center; the others are not asked
-    again, so that each center is chosen among fresh draws.
+    A candidate arrived in proportion to its squared distance to the centers known when the pass
+    began. Kept while a chance drawn for it once is below (distance now) / (distance then), those
+    left are exact draws by squared distance to the centers so far. They are taken by time until k
+    centers are found or the arrivals run out; what is left of the clock does not matter, because
+    a Poisson process has no memory.
+
+    With a sample the choice is greedy: the first few draws are judged by the cost that the sample
+    would have with them. The best becomes a center; the others are not asked again, so that each
+    center is chosen among fresh draws.
 
     Parameters
     ----------
@@ -176,28 +115,30 @@ def greedy_centers(
     centers : ndarray of shape (c, n_features), float64, c < k
         Centers the partitions knew.
     k : int
-    sample : Sample
     resolution : ndarray of shape (n_features,), float64
         Two rows closer than this in every column count as the same.
     rng : numpy.random.Generator
-    trials : int
-        Draws to choose each center among; see :func:`n_trials`.
+    sample : Sample, optional
+    trials : int, default 1
+        Draws to choose each center among, with a sample; see :func:`n_trials`.
 
     Returns
     -------
     centers : ndarray of shape (<= k, n_features), float64
         The given centers, then the chosen ones.
     remaining : float
-        Estimate of (potential now) / (potential when the pass began), at least one part in the
-        number of arrivals looked at.
+        Estimate of (potential now) / (potential when the pass began): a mean over the first few
+        thousand arrivals, at least one part in their number.
     """
     pool = _Pool(arrivals, centers, k, resolution, rng)
-    judge = (_Judge if k - len(centers) < _MANY_CLUSTERS else _LocalJudge)(sample, centers)
+    judge = None
+    if sample is not None:
+        judge = (_Judge if k - len(centers) < _MANY_CLUSTERS else _LocalJudge)(sample, centers)
     while pool.count < k:
         rows = pool.candidates(trials)
         if not len(rows):
             break
-        pool.choose(judge.best_of(rows))
+        pool.choose(0 if judge is None else judge.best_of(rows))
     return pool.centers, pool.remaining()
 
 

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from localkmeans_spark.cli.messages import user_errors
 from localkmeans_spark.errors import invalid
+from tests.fast_java import OPTIONS
 from tests.signals import heed_all_signals
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -209,6 +210,7 @@ def test_the_session_has_its_settings_and_is_quiet(tmp_path: Path, submitted: bo
     (tmp_path / "spark-defaults.conf").write_text("# x\nspark.ui.port 4100\nspark.b=2\n\n = \n")
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
     env |= {"PYTHONPATH": str(REPOSITORY), "SPARK_CONF_DIR": str(tmp_path)}
+    env |= {"SPARK_LAUNCHER_OPTS": OPTIONS, "SPARK_SUBMIT_OPTS": OPTIONS}
     conf = {"spark.buffer.size": "80000", "spark.x": "added", "spark.driver.memory": "1g"}
     command, java = [sys.executable], None
     if submitted:

@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.fast_java import OPTIONS
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = (REPOSITORY / "README.md").read_text()
 GUIDES = (REPOSITORY / "docs" / "guides.md").read_text()
@@ -45,7 +47,7 @@ def folder(tmp_path_factory):
     return path
 
 
-def run(command, folder, **changes):
+def run(command, folder, environment=None, **changes):
     """Run a README command in the folder, with this interpreter and the repository's files."""
     places = {
         "localkmeans": str(Path(sys.executable).with_name("localkmeans")),
@@ -58,7 +60,7 @@ def run(command, folder, **changes):
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, **(environment or {})},
     )
 
 
@@ -88,7 +90,9 @@ def test_fit_then_predict(folder):
 
 
 @pytest.mark.timeout(600)
-def test_spark_submit_line(folder):
+def test_spark_submit_line(folder, tmp_path):
+    settings = f"spark.executor.extraJavaOptions {OPTIONS}\n"
+    (tmp_path / "spark-defaults.conf").write_text(settings)
     subprocess.run(["make", "zip", f"PYTHON={sys.executable}"], cwd=REPOSITORY, check=True)
     command = command_with("spark-submit")
     submit = Path(sys.executable).with_name("spark-submit")
@@ -102,6 +106,7 @@ def test_spark_submit_line(folder):
             *command,
         ],
         folder,
+        {"SPARK_CONF_DIR": str(tmp_path)},
         **{
             "spark-submit": str(submit),
             "spark://host:7077": "{master}",

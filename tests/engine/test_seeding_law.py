@@ -44,7 +44,7 @@ def exact_law(weights):
 
 
 @cache
-def observed(draw, is_weighted=False):
+def observed(draw, is_weighted):
     weights = WEIGHTS if is_weighted else None
     x = np.concatenate(PARTS)
     counts = {}
@@ -81,14 +81,14 @@ def test_the_law_holds_when_passes_run_out_of_candidates(monkeypatch):
     monkeypatch.setattr(seeding, "_MIN_CANDIDATES", 1)
     monkeypatch.setattr(seeding, "_CANDIDATES", 1)
     monkeypatch.setattr(seeding, "_FRUITLESS_PASSES", 1000)
-    counts, passes = observed.__wrapped__(in_few_passes)
+    counts, passes = observed.__wrapped__(in_few_passes, False)
     assert np.mean(passes) > 2, "the case is too easy: candidates never run out"
     assert follows(counts, exact_law(None)) > LEVEL
 
 
 def test_the_test_can_fail():
     # Draws by plain instead of squared distance are told apart.
-    counts, _ = observed(in_few_passes)
+    counts, _ = observed(in_few_passes, False)
     assert follows(counts, exact_law(WEIGHTS)) < 1e-12
 
 

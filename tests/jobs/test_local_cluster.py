@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyspark
 import pytest
 from sklearn.datasets import load_digits
 
-from jobs.local_cluster import LocalCluster, end_group, main
+from jobs.local_cluster import LocalCluster, main
 from localkmeans_spark.cli.session import build_zip
+from tests.connect_server import connect_server
 from tests.fast_java import OPTIONS
 from tests.signals import heed_all_signals
 
@@ -143,40 +142,13 @@ def test_fit_gives_the_same_bits_as_local(cluster, digits, local_fit):
     assert found == local_fit
 
 
-@pytest.fixture
-def connect_server(cluster, tmp_path) -> Iterator[str]:
-    """Start a server of Spark Connect on the cluster by spark-submit; its workers lack us."""
-    if pyspark.__version__ < "4":
-        pytest.skip("the package of PySpark 3.5 has no server of Spark Connect")
-    pytest.importorskip("grpc")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    words = [*SUBMIT, cluster.master_url]
-    words += ["--conf", f"spark.connect.grpc.binding.port={port}"]
-    words += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    with (tmp_path / "server").open("w") as log:
-        server = subprocess.Popen(
-            [*words, "spark-internal"], env=without_package(cluster), cwd=tmp_path,
-            stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
-    try:
-        deadline = time.monotonic() + 120
-        while "started at" not in (tmp_path / "server").read_text():
-            assert server.poll() is None, (tmp_path / "server").read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        end_group(server, signal.SIGKILL)
-        server.wait()
-
-
 def test_fit_through_a_server_of_spark_connect_gives_the_same_bits(
-    connect_server, digits, local_fit
+    cluster, digits, local_fit, tmp_path
 ):
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
-    found = fit_digits(digits, "remote", [sys.executable], env, "--master", connect_server)
+    submit = [*SUBMIT, cluster.master_url]
+    with connect_server(submit, without_package(cluster), tmp_path) as address:  # nor its workers
+        found = fit_digits(digits, "remote", [sys.executable], env, "--master", address)
     assert found == local_fit
 
 

@@ -21,7 +21,7 @@ from localkmeans_spark.kernel.draws import (
 )
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.seeding import (
-    accept_in_time_order,
+    choose_centers,
     distinct_rows,
     reduce_candidates,
 )
@@ -147,37 +147,34 @@ def test_candidates_are_accepted_by_their_chances_whatever_the_batch(monkeypatch
     found = arrivals_of(x, first, 150, rng)
     n = len(found.times)
     for k in (4, 9, 60):
-        centers, remaining = accept_in_time_order(
+        centers, remaining = choose_centers(
             found, first, k, np.full(3, 1e-9), np.random.default_rng(5)
         )
         chances = np.random.default_rng(5).random(n)
-        expected, ratios = list(first), []
+        expected = list(first)
         for row, before, chance in zip(found.rows, found.sq_distances, chances, strict=True):
             now = min(((row - center) ** 2).sum() for center in expected)
             if len(expected) < k and chance * before < now:
                 expected.append(row)
         np.testing.assert_array_equal(centers, expected)
-        # Looked at batch by batch: those of earlier batches do not know the later centers.
         ratios = [
             min(((row - center) ** 2).sum() for center in expected) / before
             for row, before in zip(found.rows, found.sq_distances, strict=True)
         ]
-        assert remaining >= max(1 / (n + 1), np.mean(ratios)) - 1e-12
-        if batch == 256:
-            assert 1 / (n + 1) <= remaining < 1
+        assert remaining == pytest.approx(max(1 / (n + 1), np.mean(ratios)))
 
 
 def test_nothing_remains_but_one_part_in_the_arrivals():
     # All arrivals are copies of one row: once it is a center, no distance is left.
     found = Arrivals(np.arange(4.0), np.ones((4, 2)), np.full(4, 2.0), 8.0)
-    centers, remaining = accept_in_time_order(
+    centers, remaining = choose_centers(
         found, np.zeros((1, 2)), 3, np.full(2, 1e-9), np.random.default_rng(0)
     )
     np.testing.assert_array_equal(centers, [[0, 0], [1, 1]])
     assert remaining == 1 / 5
     nobody = Arrivals(np.empty(0), np.empty((0, 2)), np.empty(0), 0.0)
     rng = np.random.default_rng(0)
-    assert accept_in_time_order(nobody, np.zeros((1, 2)), 3, np.zeros(2), rng)[1] == 1.0
+    assert choose_centers(nobody, np.zeros((1, 2)), 3, np.zeros(2), rng)[1] == 1.0
 
 
 def test_light_rows_are_drawn_last_without_replacement():

@@ -5,7 +5,7 @@ import pytest
 
 from localkmeans_spark.kernel import seeding
 from localkmeans_spark.kernel.sample import Sample
-from localkmeans_spark.kernel.seeding import accept_in_time_order, greedy_centers, n_trials
+from localkmeans_spark.kernel.seeding import choose_centers, n_trials
 from tests.kernel.arrivals import arrivals_of, cost
 
 
@@ -21,8 +21,8 @@ def test_greedy_choice_lowers_the_cost_of_plain_draws():
         rng = np.random.default_rng(seed)
         first = x[[seed]]
         found = arrivals_of(x, first, 20_000, rng)
-        greedy, _ = greedy_centers(found, first, 30, sample, resolution, rng, 10)
-        plain, _ = accept_in_time_order(found, first, 30, resolution, rng)
+        greedy, _ = choose_centers(found, first, 30, resolution, rng, sample, 10)
+        plain, _ = choose_centers(found, first, 30, resolution, rng)
         assert len(greedy) == len(plain) == 30
         better.append(cost(x, greedy) < cost(x, plain))
     assert sum(better) >= 10  # by chance alone: 2 %
@@ -33,7 +33,7 @@ def test_copies_of_a_row_are_never_two_centers():
     rng = np.random.default_rng(0)
     first = x[:1]
     found = arrivals_of(x, first, 200, rng)
-    made, _ = greedy_centers(found, first, 5, Sample(x, np.ones(150)), np.full(2, 1e-9), rng, 4)
+    made, _ = choose_centers(found, first, 5, np.full(2, 1e-9), rng, Sample(x, np.ones(150)), 4)
     np.testing.assert_array_equal(np.unique(made, axis=0), [[0, 0], [1, 0], [5, 5]])
     assert len(made) == 3
 
@@ -59,9 +59,9 @@ def test_many_clusters_are_judged_by_the_rows_around_them_hardly_worse(monkeypat
         return cost(x, centers)
 
     def greedily(found, centers, rng):
-        return greedy_centers(found, centers, 300, sample, resolution, rng, 8)
+        return choose_centers(found, centers, 300, resolution, rng, sample, 8)
 
-    plain = cost_of(lambda *args: accept_in_time_order(*args[:2], 300, resolution, args[2]))
+    plain = cost_of(lambda *args: choose_centers(*args[:2], 300, resolution, args[2]))
     by_all = cost_of(greedily)
     monkeypatch.setattr(seeding, "_MANY_CLUSTERS", 1)
     # One anchor: the rows around a candidate are all rows.

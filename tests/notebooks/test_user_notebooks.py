@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pyspark
 import pytest
+
+from tests.connect_server import connect_server
 
 nbclient = pytest.importorskip("nbclient", reason="needs nbclient and ipykernel")
 nbformat = pytest.importorskip("nbformat")
@@ -16,27 +17,32 @@ pytest.importorskip("ipykernel")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAMES = ["01_quickstart", "03_choose_k_and_describe", "04_from_mllib", "05_large"]
-# For the JVMs of both kinds of session.
-SETTINGS = (
-    "--conf spark.sql.shuffle.partitions=4 --conf spark.ui.enabled=false "
-    "--conf spark.python.daemon.module=localkmeans_spark.daemon"
-)
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "4",
+    "spark.ui.enabled": "false",
+    "spark.python.daemon.module": "localkmeans_spark.daemon",
+}
+SUBMIT = ["--master", "local[2]", *(f"--conf={name}={value}" for name, value in SETTINGS.items())]
 
 
-def executed(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path, remote: bool) -> Any:
-    notebook = nbformat.read(REPOSITORY / "notebooks" / f"{name}.ipynb", as_version=4)
+@pytest.fixture(scope="module")
+def environment() -> dict[str, str]:
+    """Of kernels and of the server: both find the package here."""
     paths = [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in paths if path))
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    if remote:
-        monkeypatch.setenv("SPARK_REMOTE", "local[2]")
-        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{SETTINGS} pyspark-shell")
-    else:
-        monkeypatch.delenv("SPARK_REMOTE", raising=False)
-        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--master local[2] {SETTINGS} pyspark-shell")
-    resources = {"metadata": {"path": str(folder)}}
-    nbclient.NotebookClient(notebook, timeout=900, resources=resources).execute()
-    return notebook
+    return {
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_SUBMIT_ARGS": " ".join([*SUBMIT, "pyspark-shell"]),
+    }
+
+
+@pytest.fixture(scope="module")
+def address(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of one server of Spark Connect for all notebooks, as on Databricks."""
+    submit = str(Path(sys.executable).with_name("spark-submit"))
+    env = {**os.environ, **environment}
+    with connect_server([submit, *SUBMIT], env, tmp_path_factory.mktemp("server")) as address:
+        yield address
 
 
 @pytest.mark.timeout(1200)
@@ -45,12 +51,22 @@ def executed(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path, remote: b
     # 03 asks for what tests/connect asks for in a session of Spark Connect, and takes longest.
     [(name, remote) for name in NAMES for remote in (False, True)[: 1 if "03" in name else 2]],
 )
-def test_runs(name: str, remote: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    if remote:
-        pytest.importorskip("grpc")
-        if pyspark.__version__ < "4":
-            pytest.skip("remote('local') begins with PySpark 4, and so does MLlib on Connect")
-    notebook = executed(name, monkeypatch, tmp_path, remote)
+def test_runs(
+    name: str,
+    remote: bool,
+    environment: dict[str, str],
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    if remote:  # MLlib, too, is on Connect where PySpark has a server
+        monkeypatch.setenv("SPARK_REMOTE", request.getfixturevalue("address"))
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
+    notebook = nbformat.read(REPOSITORY / "notebooks" / f"{name}.ipynb", as_version=4)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=900, resources=resources).execute()
     said = [
         output.get("text") or output["data"]["text/plain"]
         for cell in notebook.cells
