@@ -17,6 +17,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from jobs.local_cluster import LocalCluster, main
+from localkmeans_spark import LocalKMeans
 from localkmeans_spark.cli.session import build_zip
 from tests.connect_server import connect_server
 from tests.fast_java import OPTIONS
@@ -117,16 +118,21 @@ def fit_digits(
     words += ["--output", str(folder / name), *flags]
     done = subprocess.run(words, env=env, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    stored = pd.read_parquet(folder / name / "model" / "data").sort_values(["name", "row"])
-    cost = json.loads(done.stdout.splitlines()[-1])["cost"]
-    return cost, np.stack(stored["values"].to_list()).tobytes()
+    return json.loads(done.stdout.splitlines()[-1])["cost"], saved_values(folder / name)
+
+
+def saved_values(folder: Path) -> bytes:
+    stored = pd.read_parquet(folder / "model" / "data").sort_values(["name", "row"])
+    return np.stack(stored["values"].to_list()).tobytes()
 
 
 @pytest.fixture(scope="module")
-def local_fit(digits) -> tuple[float, bytes]:
+def local_fit(spark, digits) -> tuple[float, bytes]:
     """The same of a fit without a cluster."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
-    return fit_digits(digits, "local", [sys.executable], env, "--master", "local[2]")
+    rows = spark.read.parquet(str(digits / "digits.parquet"))
+    model = LocalKMeans(k=10, numPartitions=12, seed=3).fit(rows)
+    model.save(str(digits / "local" / "model"))
+    return model.summary.trainingCost, saved_values(digits / "local")
 
 
 def without_package(cluster: LocalCluster) -> dict[str, str]:
