@@ -49,8 +49,8 @@ def observed(draw, is_weighted):
     x = np.concatenate(PARTS)
     counts = {}
     passes = []
+    partitions = InProcessPartitions(PARTS, weights, list(range(DRAWS)))
     for seed in range(DRAWS):
-        partitions = InProcessPartitions(PARTS, weights, [seed])
         found = draw(partitions, seed)
         rows = found.centers + partitions.data.frame.mean
         chosen = frozenset(((rows[:, None] - x) ** 2).sum(axis=2).argmin(axis=1).tolist())
