@@ -63,7 +63,7 @@ class Drift(Illustrated):
             )
             axes.scatter(now, places, s=42, color=TEN[0], label="now", zorder=2)
             axes.set_xlabel("share of the rows" if name == "share" else "distance from the center")
-            most = table[[f"{name}_before", name]].max(axis=None)
+            most = max(before.max(), now.max())
             axes.set_xlim(left=0, right=1.05 * most or None)  # distances may all be 0
             axes.set_yticks(places, [str(cluster) for cluster in table["cluster"]])
             axes.spines[["top", "right"]].set_visible(False)

@@ -16,7 +16,6 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, UserDefinedType
 from threadpoolctl import threadpool_limits
 
 from localkmeans_spark.data.checks import bad_weights
@@ -250,36 +249,11 @@ def row_matrix(value: Any, owner: str) -> tuple[Any, bool]:
         if numbers.ndim in (1, 2) and np.isfinite(numbers).all():
             return rows, single
     rule = "a row or a matrix of finite numbers"
-    if missing := _missing_numbers(value):
-        raise invalid(owner, "value", rule, Fact(missing), "Drop or fill them.")
     shown = value
     if (shape := getattr(value, "shape", None)) is not None:  # its repr takes many lines
         shown = Fact(f"a value of type {type(value).__name__} and shape {tuple(shape)}")
-    raise invalid(owner, "value", rule, shown, "Give a vector, a list or an array.")
-
-
-def _missing_numbers(value: Any) -> str | None:
-    """Count the rows with null, NaN or infinite numbers; None if there are none or no rows."""
-    try:
-        if hasattr(value, "tocsr"):
-            value = value.tocsr() if getattr(value, "ndim", 2) == 2 else value.reshape(1, -1)
-            cells, places = value.data, np.repeat(np.arange(value.shape[0]), np.diff(value.indptr))
-        elif hasattr(value, "indices") and hasattr(value, "toArray"):
-            cells = np.asarray(value.values)
-            places = np.zeros(len(cells), dtype=np.int64)
-        else:
-            table = np.asarray(value.toArray() if hasattr(value, "toArray") else value)
-            table = np.atleast_2d(table)
-            cells = table.reshape(-1)
-            places = np.repeat(np.arange(len(table)), table[0].size)
-        bad = np.asarray(pd.isna(cells))
-        if cells.dtype.kind == "c":
-            return None
-        bad[~bad] = np.isinf(cells[~bad].astype(np.float64))
-    except (TypeError, ValueError, OverflowError, IndexError):
-        return None
-    n_rows = len(np.unique(places[bad]))
-    return f"{count_of(n_rows, 'row')} with null, NaN or infinite numbers" if n_rows else None
+    fix = "Give a vector, a list or an array, without null, NaN or infinity."
+    raise invalid(owner, "value", rule, shown, fix)
 
 
 def _rows(value: Any) -> tuple[Any, np.ndarray, bool]:
@@ -298,17 +272,6 @@ def _rows(value: Any) -> tuple[Any, np.ndarray, bool]:
     return np.atleast_2d(numbers), numbers, numbers.ndim == 1
 
 
-def _has_vectors(kind: DataType) -> bool:
-    """Whether a type is a user-defined one, as vectors have, or holds one."""
-    if isinstance(kind, StructType):
-        return any(_has_vectors(field.dataType) for field in kind)
-    if isinstance(kind, ArrayType):
-        return _has_vectors(kind.elementType)
-    if isinstance(kind, MapType):
-        return _has_vectors(kind.keyType) or _has_vectors(kind.valueType)
-    return isinstance(kind, UserDefinedType)
-
-
 def allow_vector_columns(dataset: DataFrame) -> None:
     """Turn off, for the session, a shortcut of PySpark 4.3 that fails on vector columns.
 
@@ -316,7 +279,7 @@ def allow_vector_columns(dataset: DataFrame) -> None:
     they are, and Spark refuses those of user-defined types such as vectors. It is read when the
     query runs, long after ``transform`` has returned, so it cannot be put back.
     """
-    if not _has_vectors(dataset.schema):
+    if '"type":"udt"' not in dataset.schema.json():
         return
     conf = dataset.sparkSession.conf
     if conf.isModifiable(_COLUMNAR_INPUT):  # only where this PySpark has it

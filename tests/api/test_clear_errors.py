@@ -90,21 +90,21 @@ def test_frames_of_other_libraries(model, spark):
 
 
 @pytest.mark.parametrize(
-    ("value", "count"),
+    "value",
     [
-        (pd.DataFrame({"a": [1, pd.NA], "b": [1, 2]}), "1 row"),
-        (pd.DataFrame({"a": [1, pd.NA], "b": [1, 2]}, dtype="Int64"), "1 row"),
-        (pd.DataFrame({"a": [np.inf, None, 1.0], "b": [None, 1.0, 1.0]}), "2 rows"),
-        ([1.0, None], "1 row"),
-        ([[1.0, None], [None, None], [1.0, float("nan")]], "3 rows"),
-        (np.full((2000, 2), np.nan), "2,000 rows"),
-        (csr_array(np.array([[0.0, np.inf], [0.0, 1.0]])), "1 row"),
-        (Vectors.dense([1.0, np.nan]), "1 row"),
-        (Vectors.sparse(2, [1], [np.nan]), "1 row"),
+        pd.DataFrame({"a": [1, pd.NA], "b": [1, 2]}),
+        pd.DataFrame({"a": [1, pd.NA], "b": [1, 2]}, dtype="Int64"),
+        pd.DataFrame({"a": [np.inf, None, 1.0], "b": [None, 1.0, 1.0]}),
+        [1.0, None],
+        [[1.0, None], [None, None], [1.0, float("nan")]],
+        np.full((2000, 2), np.nan),
+        csr_array(np.array([[0.0, np.inf], [0.0, 1.0]])),
+        Vectors.dense([1.0, np.nan]),
+        Vectors.sparse(2, [1], [np.nan]),
     ],
 )
-def test_missing_numbers_are_counted(model, value, count):
-    told = rf"^LocalKMeansModel: value must be a row .*; got {count} with null, NaN or infinite n"
+def test_missing_numbers_are_refused(model, value):
+    told = r"^LocalKMeansModel: value must be a row .* without null, NaN or infinity\."
     with pytest.raises(InvalidInputError, match=told) as caught:
         model.predict(value)
     assert "\n" not in str(caught.value)
