@@ -63,8 +63,10 @@ def test_frames_of_other_libraries(model, spark):
         ("a pyarrow Table", pa.table(frame), "spark.createDataFrame(data.to_pandas())"),
     ]
     with contextlib.suppress(ImportError):  # PySpark has no pandas of its own with pandas 3
-        import pyspark.pandas  # noqa: F401
+        import pyspark.pandas
 
+        with contextlib.suppress(AttributeError):  # only PySpark 4.0 has it, and needs it
+            pyspark.pandas.set_option("compute.fail_on_ansi_mode", False)
         on_spark = spark.createDataFrame(frame).pandas_api()
         given += [
             ("a pandas-on-Spark DataFrame", on_spark, "data.to_spark()"),
