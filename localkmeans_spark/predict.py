@@ -244,16 +244,20 @@ def row_matrix(value: Any, owner: str) -> tuple[Any, bool]:
     InvalidInputError
         If it is neither a row nor a matrix of finite numbers.
     """
-    with contextlib.suppress(TypeError, ValueError, OverflowError):
-        rows, numbers, single = _rows(value)
-        if numbers.ndim in (1, 2) and np.isfinite(numbers).all():
-            return rows, single
-    rule = "a row or a matrix of finite numbers"
     shown = value
     if (shape := getattr(value, "shape", None)) is not None:  # its repr takes many lines
         shown = Fact(f"a value of type {type(value).__name__} and shape {tuple(shape)}")
-    fix = "Give a vector, a list or an array, without null, NaN or infinity."
-    raise invalid(owner, "value", rule, shown, fix)
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        rows, numbers, single = _rows(value)
+        if numbers.ndim in (1, 2):
+            n_bad = int((~np.isfinite(numbers)).sum())
+            if not n_bad:
+                return rows, single
+            shown = Fact(count_of(n_bad, "NaN or infinite number"))
+    raise invalid(
+        owner, "value", "a row or a matrix of finite numbers", shown,
+        "Give a vector, a list or an array, without null, NaN or infinity.",
+    )  # fmt: skip
 
 
 def _rows(value: Any) -> tuple[Any, np.ndarray, bool]:

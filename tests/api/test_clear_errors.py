@@ -112,6 +112,11 @@ def test_missing_numbers_are_refused(model, value):
     assert "\n" not in str(caught.value)
 
 
+def test_missing_numbers_are_counted(model):
+    with pytest.raises(InvalidInputError, match=r"; got 2 NaN or infinite numbers\."):
+        model.predict([[np.nan, 1.0], [0.0, np.inf]])
+
+
 def test_values_are_told_in_one_line(model):
     for value in (np.array([["a", "b"]] * 40), pd.DataFrame({"a": ["x"] * 40})):
         with pytest.raises(InvalidInputError, match=r"got a value of type .* and shape") as caught:

@@ -48,7 +48,7 @@ def test_what_is_kept_labels_plain_columns(fitted, tmp_path):
     assert loaded.summary.record == model.summary.record
     with pytest.raises(InvalidInputError, match="column 'age' must be there; got none in"):
         found.predict(table.drop(columns="age"))
-    with pytest.raises(InvalidInputError, match="1 row with null, NaN"):
+    with pytest.raises(InvalidInputError, match="got 1 NaN or infinite number"):
         found.predict(table.assign(age=[None, *table["age"][1:]]))
 
 
