@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +59,17 @@ def read_features(column: pa.Array, kind: str, n_features: int | None) -> RowBat
     if kind == "vector":
         return _read_vectors(column, valid, n_features)
     return _read_lists(column, valid, n_features)
+
+
+def binary_views(column: pa.Array) -> Iterator[pa.Buffer]:
+    """Yield the values of a binary column without nulls as views: ``as_buffer()`` copies them."""
+    if not len(column):
+        return
+    width = np.int64 if pa.types.is_large_binary(column.type) else np.int32
+    _, offsets, data = column.buffers()
+    places = np.frombuffer(offsets, dtype=width)[column.offset :][: len(column) + 1].tolist()
+    for start, end in pairwise(places):
+        yield data.slice(start, end - start)
 
 
 def _numbers(array: pa.Array) -> np.ndarray:

@@ -4,7 +4,8 @@ Layout: int64 numbers (:data:`_HEADER`), the partition's origin (n_features floa
 0, and in the partition's first block alone: of wide rows it is longer than the block's rows), sums
 of weights and of weighted squares (2 float64), padding to 64 bytes, weights (n float64, if any), x.
 Sparse rows (``n_stored`` >= 0) have indptr (n + 1 int32), indices (int32), padding to 8 bytes and
-values in place of x. Reading makes views of the received bytes, not copies.
+values in place of x. Zeros fill the block to 64 bytes: blocks that lie one behind the other all
+begin where numbers may. Reading makes views of the received bytes, not copies.
 
 The first int64 is the CRC-32 of everything after it, taken once, when the block is written. Blocks
 that Spark had to make again are compared by it with those of the first pass (``fit.partitions``).
@@ -18,6 +19,7 @@ from operator import add
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.sparse_rows import SparseRows
@@ -118,10 +120,11 @@ def encode(stored: StoredBlock) -> bytes:
     checksum = 0
     for part in parts:
         checksum = zlib.crc32(part, checksum)
-    return b"".join([checksum.to_bytes(8, sys.byteorder), *parts])
+    size = 8 + sum(len(part) if isinstance(part, bytes) else part.nbytes for part in parts)
+    return b"".join([checksum.to_bytes(8, sys.byteorder), *parts, bytes(-size % _ALIGN)])
 
 
-def decode(data: bytes | np.ndarray) -> StoredBlock:
+def decode(data: bytes | pa.Buffer) -> StoredBlock:
     """Read a block back; its arrays are read-only views of ``data``."""
     header = [int(value) for value in np.frombuffer(data, dtype=np.int64, count=len(_HEADER))]
     checksum, partition, n, n_features, has_origin, is_float64, *header = header

@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from localkmeans_spark.data.arrow_rows import binary_views
 from localkmeans_spark.data.block_frame import BATCH_BYTES, BYTES_PER_BATCH
 from localkmeans_spark.data.partition import (
     Answer,
@@ -191,7 +192,7 @@ class SentFile:
 
 def _answer(batches: Iterator[pa.RecordBatch], run: Any) -> Iterator[pa.RecordBatch]:
     """Run a request on a task's blocks (``mapInArrow``)."""
-    blocks = (value.as_py() for batch in batches for value in batch.column(0))
+    blocks = (block for batch in batches for block in binary_views(batch.column(0)))
     for found in run(blocks):
         if found.partitions:
             yield _as_batch(found)

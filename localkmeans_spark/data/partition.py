@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import threadpoolctl
 from pyspark import TaskContext
 
@@ -112,7 +113,11 @@ class Enclosed:
 
 
 def run_partitions(
-    data: Iterable[bytes], worker: Worker, payload: Any, merge: Merge, empty_too: bool = False
+    data: Iterable[bytes | pa.Buffer],
+    worker: Worker,
+    payload: Any,
+    merge: Merge,
+    empty_too: bool = False,
 ) -> Iterator[Answer]:
     """Run a worker on every partition of a task and merge what they return.
 
@@ -127,7 +132,7 @@ def run_partitions(
 
     Parameters
     ----------
-    data : iterable of bytes
+    data : iterable of bytes or pyarrow.Buffer
         Encoded blocks, those of one partition together.
     worker : callable (partition, payload.value) -> summary
     payload : Broadcast, or another object with the payload as ``value``

@@ -29,11 +29,9 @@ from localkmeans_spark.kernel.sparse_rows import SparseRows
 _MIN_PRODUCT = 2048
 # With more rows than this share to compute again, a full step is as cheap.
 _FULL_STEP = 0.6
-# While more rows than this share change cluster in a step, bounds would hardly serve the next.
-_TOO_RESTLESS = 0.1
-# When more rows than this share changed cluster, adding up all of them anew costs less than moving
-# those.
-_ADD_ANEW = 0.1
+# While more rows than this share change cluster in a step, bounds would hardly serve the next, and
+# adding up all rows anew costs less than moving those.
+_RESTLESS = 0.1
 # Sums that lost most of their rows are added up anew: what is left carries the rounding of what
 # was taken away.
 _MAX_SHRINKAGE = 0.25
@@ -124,7 +122,7 @@ class _Assignment:
         moved = np.sqrt(((centers - self.centers) ** 2).sum(axis=1))
         self.centers = centers
         scorer = Scorer(centers)
-        keep_bounds = steps_left > 0 and self._bounds_pay and self._changed <= _TOO_RESTLESS
+        keep_bounds = steps_left > 0 and self._bounds_pay and self._changed <= _RESTLESS
         gaps = half_gaps(centers) if any(rows.has_bounds for rows in self._rows) else None
         before = [rows.labels for rows in self._rows]
         for rows in self._rows:
@@ -139,7 +137,7 @@ class _Assignment:
         self.weights = self._add_weights()
         self._most_weight = np.maximum(self._most_weight, self.weights)
         shrunk = (self.weights < _MAX_SHRINKAGE * self._most_weight).any()
-        if shrunk or self._changed > _ADD_ANEW:
+        if shrunk or self._changed > _RESTLESS:
             self._add_up_anew()
             return
         for rows, old, changed in zip(self._rows, before, moves, strict=True):

@@ -6,6 +6,7 @@ import pytest
 from pyspark.ml.linalg import Vectors
 
 from localkmeans_spark.config import DataConfig, FitConfig
+from localkmeans_spark.data.arrow_rows import binary_views
 from localkmeans_spark.data.block_format import LeftOut, StoredBlock, decode, encode
 from localkmeans_spark.data.ingest import IngestPlan, encode_partition
 from localkmeans_spark.data.limits import Room
@@ -74,6 +75,22 @@ def test_a_sparse_block_survives_the_trip(dtype, weight):
     assert (stored.partition, stored.sum_weights, stored.sum_sq) == (4, 6.0, 9.0)
     assert stored.left_out == (1, 2, 3, 4, 5, 6)
     assert weight is None or (stored.block.weight == weight).all()
+
+
+@pytest.mark.parametrize("binary", [pa.binary(), pa.large_binary()])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_blocks_behind_one_another_begin_where_numbers_may(dtype, binary):
+    """A session of Spark Connect hands blocks on as views of one buffer."""
+    x, weight = np.arange(15, dtype=dtype).reshape(5, 3), np.arange(1.0, 6.0)
+    block = encode(StoredBlock(0, Block(x, weight), np.zeros(3), 15.0, 1.0))
+    column = pa.array([bytes(64), block, block], binary)[1:]
+    views = list(binary_views(column))
+    assert len(views) == 2
+    for view in views:
+        found = decode(view).block
+        assert found.x.flags.aligned and found.weight.flags.aligned
+        np.testing.assert_array_equal(found.x, x)
+        np.testing.assert_array_equal(found.weight, weight)
 
 
 def test_rows_are_kept_sparse_only_if_sparse_enough():
