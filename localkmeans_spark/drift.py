@@ -110,8 +110,9 @@ def drift_of(record: FitRecord, now: LocalKMeansEvaluation) -> Drift:
     psi = float(parts.sum())
     most = int(parts.argmax())
     word = _WORDS[(psi >= _SOME) + (psi >= _MUCH)]
-    reason = (
-        f"Population stability index {psi:.3f}: {word}; cluster {most} moved most, from "
-        f"{shares[0][most]:.1%} to {shares[1][most]:.1%} of the rows."
-    )
+    first, last = (f"{share[most]:.1%}" for share in shares)
+    moved = f"cluster {most} moved most, from {first} to {last} of the rows"
+    if first == last:
+        moved = "each cluster has the share of rows that it had"
+    reason = f"Population stability index {psi:.3f}: {word}; {moved}."
     return Drift(table, psi, reason)

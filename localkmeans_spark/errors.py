@@ -10,6 +10,10 @@ from typing import Any
 
 # What Spark's errors say, somewhere, when a disk is full.
 FULL_DISK = re.compile(r"No space left on device|Disk quota exceeded")
+# When a Python worker was killed, or died.
+LOST_WORKER = re.compile(r"Python worker exited unexpectedly")
+# When a file that Spark had listed is no longer there.
+GONE_FILE = re.compile(r"File (\S+) does not exist|FileNotFoundException: (?:File )?(\S+)")
 
 # An error of the library raised by a Python worker, or by a column (PySpark 4, then 3.5).
 RAISED = re.compile(

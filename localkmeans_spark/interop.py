@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from localkmeans_spark.errors import Fact, invalid
+from localkmeans_spark.kernel.differences import sq_gaps
 from localkmeans_spark.spark_private import mllib_kmeans
+
+# Products of float64 leave so few digits of the distances; looked for up to so many clusters.
+_FEW_DIGITS, _MOST_CLUSTERS = 1e3, 3000
 
 if TYPE_CHECKING:
     from pyspark.ml.clustering import KMeansModel
@@ -69,12 +73,24 @@ def check_mllib(model: Any, owner: str) -> None:
 def to_sklearn(
     centers: np.ndarray, inertia: float = float("nan"), n_iter: int = 0
 ) -> SklearnKMeans:
-    """Build scikit-learn's fitted KMeans with these centers (it has no ``labels_``)."""
+    """Build scikit-learn's fitted KMeans with these centers (it has no ``labels_``).
+
+    Warns of centers so far from 0 that scikit-learn, which takes nothing off, mixes up rows.
+    """
     try:
         from sklearn.cluster import KMeans as SklearnKMeans
     except ImportError as error:
         raise ImportError("toSklearn() needs scikit-learn: pip install scikit-learn") from error
     k = len(centers)
+    if 1 < k <= _MOST_CLUSTERS:
+        sq_norm, sq_gap = np.square(centers).sum(axis=1).max(), sq_gaps(centers).min()
+        if 0 < sq_gap < _FEW_DIGITS * np.finfo(np.float64).eps * sq_norm:
+            warnings.warn(
+                f"LocalKMeansModel: centers lie up to {sq_norm**0.5:.2g} from 0 and "
+                f"{sq_gap**0.5:.2g} apart: scikit-learn's predict may give rows between them other "
+                "labels than transform. Fit rows less their middle to avoid it.",
+                stacklevel=3,
+            )
     estimator = SklearnKMeans(n_clusters=k, init=centers, n_init=1, max_iter=1)
     with warnings.catch_warnings():
         # Fitting it to its own centers sets everything predict needs; equal centers only warn.

@@ -1,7 +1,7 @@
 """What this library calls of PySpark's private side, all of it: nothing public does the same.
 
-Seen to work with PySpark 3.5, 4.0 and 4.3 (``tests/compat``). These calls need a classic session,
-whose driver has a JVM of its own; those of Spark Connect have none.
+Seen to work with PySpark 3.5, 4.0, 4.1 and 4.3 (``tests/compat``). These calls need a classic
+session, whose driver has a JVM of its own; those of Spark Connect have none.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -68,6 +70,8 @@ def read_csv(owner: str, spark: SparkSession, path: str, options: Any) -> DataFr
     )
     if options.null_value:  # empty cells stay missing numbers
         reader = reader.option("nullValue", options.null_value)
+    if has_header:
+        _check_names(owner, first[0], sep, options)
     schema = _trimmed(reader.option("inferSchema", True).load(path).schema)
     if has_header and options.header is None and any(map(_NUMBER.fullmatch, schema.names)):
         raise invalid(
@@ -109,9 +113,9 @@ def check_cells(
     them; others, identifiers for example, with any cell that the number would not give back.
 
     Stops at rows that Spark could not split as the others and left in the column ``bad_row``, at
-    numbers with another decimal sign, and at columns of numbers with a few other cells: at least
-    half are numbers and the others are either all the same, as ``NA`` is, or less than a tenth.
-    Any other column is text.
+    numbers with another decimal sign or thousands separators, and at columns of numbers with a few
+    other cells: at least half are numbers and the others are either all the same, as ``NA`` is, or
+    less than a tenth. Any other column is text.
     """
     typed = typed or {}
     wanted = dict.fromkeys(_wanted(frame, options))
@@ -123,8 +127,10 @@ def check_cells(
     for name in text:
         own, other = _number(name, decimal), _number(name, other_sign)
         strange = F.when(own.isNull(), column(name))
+        thousands = rf"^\s*[+-]?[1-9]\d{{0,2}}([{other_sign}]\d{{3}})+([{decimal}]\d*)?\s*$"
         asked.append(F.struct(F.count(column(name)), F.count(own), F.min(strange), F.max(strange),
-                              F.count(F.when(own.isNull(), other))))  # fmt: skip
+                              F.count(F.when(own.isNull(), other)),
+                              F.count_if(strange.rlike(thousands))))  # fmt: skip
     if bad_row is not None:  # Spark counts a row's cells only where all columns are asked for
         every = F.max(F.hash(*map(column, frame.columns)))
         cells = F.concat_ws("", *(column(name) for name in _texts(frame) if name not in typed))
@@ -144,12 +150,20 @@ def check_cells(
             Fact(f"{count_of(n_bad, 'row')} of another number, for example {_short(example)}"),
             "Fix the file, or name its separator with --sep.",
         )  # fmt: skip
-    for name, (n, n_own, least, largest, n_other) in zip(text, found, strict=True):
+    flags = f"--decimal {other_sign}"
+    if bad_row is not None and other_sign == "," and not options.sep:  # which ; is by default then
+        flags += " --sep ,"
+    for name, (n, n_own, least, largest, n_other, n_thousands) in zip(text, found, strict=True):
         n_strange, alike = n - n_own, least == largest
+        if 0 < n_strange == n_thousands:
+            raise invalid(
+                owner, f"column {name!r}", "numbers without thousands separators", least,
+                f"Take every {other_sign!r} out, or, if it is the decimal sign, give {flags}.",
+            )  # fmt: skip
         if 0 < n_strange == n_other:
             raise invalid(
                 owner, f"column {name!r}", f"numbers with the decimal sign {decimal!r}", least,
-                f"Give --decimal {other_sign} (and take thousands separators out).",
+                f"Give {flags}.",
             )  # fmt: skip
         if n_strange and 2 * n_own >= n and (alike or 10 * n_strange < n):
             cell = _short(least)
@@ -223,6 +237,19 @@ def _check_first_lines(owner: str, lines: list[str], sep: str, options: Any) -> 
                 Fact(f"the line {_short(lines[0])}"),
                 f"Give --sep {shown} if that stands between them"
                 + ("." if options.sep else f", else --sep {given}."),
+            )  # fmt: skip
+
+
+def _check_names(owner: str, header: str, sep: str, options: Any) -> None:
+    """Stop at a wanted column whose name is there twice: Spark would give both a number."""
+    asked = (*options.feature_cols, *options.id_cols, options.features_col)
+    asked += getattr(options, "weight_col", None), getattr(options, "label_col", None)
+    names = Counter(name.strip().lower() for name in next(csv.reader([header], delimiter=sep), []))
+    for name in asked:
+        if name and names[name.lower()] > 1:
+            raise invalid(
+                owner, f"column {name!r}", "the name of one column of the input",
+                Fact(f"{names[name.lower()]} of that name"), "Give each a name of its own.",
             )  # fmt: skip
 
 

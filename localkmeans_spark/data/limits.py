@@ -159,7 +159,7 @@ def describe_within(partition: Partition, order: FirstPassOrder) -> list[Descrip
 
 
 def unpack(found: Sequence[Description], room: Room, config: FitConfig) -> list[Statistics]:
-    """Return the statistics of all partitions.
+    """Return the statistics of all partitions, in their order.
 
     Raises
     ------
@@ -175,4 +175,5 @@ def unpack(found: Sequence[Description], room: Room, config: FitConfig) -> list[
         nbytes = max(item.nbytes for item in found)
         raise room.too_many_partitions(len(found), max(widths), nbytes)
     # Made by this fit's own workers.
-    return [pickle.loads(zlib.decompress(item)) for item in packed]  # noqa: S301
+    statistics = [pickle.loads(zlib.decompress(item)) for item in packed]  # noqa: S301
+    return sorted(statistics, key=lambda item: item.partition)

@@ -15,7 +15,7 @@ import numpy as np
 
 from localkmeans_spark.config import FitConfig
 from localkmeans_spark.data.partition import Partition, Statistics, Worker
-from localkmeans_spark.data.summary import DataSummary, summarise
+from localkmeans_spark.data.summary import DataSummary, is_rounding, mean_of, summarise
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.scale import factors_of, scaled_rows, sq_sum
 
@@ -34,16 +34,16 @@ def standard_deviations(found: Sequence[Statistics]) -> np.ndarray:
         As scikit-learn's ``StandardScaler`` has it: divided by the sum of weights, not less one.
     """
     total = sum(item.sum_weights for item in found)
-    mean, variance, largest = (np.zeros(found[0].n_features) for _ in range(3))
-    for item in found:
-        mean += (item.sums + item.sum_weights * item.origin) / total
+    mean = mean_of(found)
+    variance, largest = np.zeros_like(mean), np.zeros_like(mean)
     for item in found:
         shift = item.origin - mean
         variance += item.sq_sums + 2.0 * shift * item.sums + item.sum_weights * shift * shift
         largest = np.maximum(largest, np.abs(item.largest) + np.abs(shift))
     deviation = np.sqrt(np.maximum(variance, 0.0) / total)
     # What is left of a constant by rounding is no spread.
-    return np.where(deviation > 1e-7 * largest, deviation, 1.0)
+    is_constant = (deviation <= 1e-7 * largest) | is_rounding(deviation, mean)
+    return np.where(is_constant, 1.0, deviation)
 
 
 def standardised(data: DataSummary, found: Sequence[Statistics], config: FitConfig) -> DataSummary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,9 @@ _FAR_SQ = 1e9
 _FAR_MEAN = 1e3
 # Values beyond so many times the usual do not say how rough the others are.
 _USUAL = 1e3
+
+# A column of numbers that were worked out (0.1 + 0.2 and 0.3) may differ by a few last digits.
+_ROUNDING = 8.0
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,7 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
     sum_weights = float(sum(item.sum_weights for item in found))
     n_features = found[0].n_features
     # Only a frame: it needs to be near the middle and the same every time, not exact.
-    mean, sums = np.zeros(n_features), np.zeros(n_features)
-    for item in found:
-        mean += (item.sums + item.sum_weights * item.origin) / sum_weights
+    mean, sums = mean_of(found), np.zeros(n_features)
     middle = _middle(found)
     scale = _scale(found, middle)
     is_off = np.abs(mean - middle) > _FAR_MEAN * scale
@@ -151,6 +153,24 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
         resolution=4.0 * float(np.finfo(config.data.dtype).eps) * rough,
         dtype=config.data.dtype,
     )
+
+
+def mean_of(found: Sequence[Statistics]) -> np.ndarray:
+    """Return the mean of all rows, shape (n_features,).
+
+    Sums start at the first partition's origin: a column that never varies has its own value for a
+    mean, to the last digit.
+    """
+    total, start = float(sum(item.sum_weights for item in found)), found[0].origin
+    from_start = np.zeros_like(start)
+    for item in found:
+        from_start += (item.sums + item.sum_weights * (item.origin - start)) / total
+    return start + from_start
+
+
+def is_rounding(spread: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Whether values spread about the mean no farther than rounding spreads a constant."""
+    return spread <= _ROUNDING * float(np.finfo(np.float64).eps) * np.abs(mean)
 
 
 def _parts_of_sums(sum_weights: float, least_weight: float) -> int:

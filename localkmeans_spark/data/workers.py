@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from localkmeans_spark.errors import FULL_DISK, RAISED, Fact, InvalidInputError, invalid
+from localkmeans_spark.errors import (
+    FULL_DISK,
+    GONE_FILE,
+    LOST_WORKER,
+    RAISED,
+    Fact,
+    InvalidInputError,
+    invalid,
+)
 from localkmeans_spark.spark_private import Py4JError
 
 if TYPE_CHECKING:
@@ -111,7 +119,7 @@ def told_plainly(owner: str) -> Iterator[None]:
     ------
     InvalidInputError
         For the library's own errors, for workers that lack the library or what it needs, and for
-        full disks.
+        full disks, dead workers and files that are gone.
     """
     try:
         yield
@@ -132,5 +140,17 @@ def told_plainly(owner: str) -> Iterator[None]:
             raise invalid(
                 owner, "the disks Spark keeps data on", "large enough for it", Fact(full[0]),
                 "Free space there, or name other directories (spark.local.dir).",
+            ) from None  # fmt: skip
+        if LOST_WORKER.search(str(error)):
+            raise invalid(
+                owner, "Spark's Python workers", "alive until their tasks end",
+                Fact("one that was killed, or ran out of memory"),
+                "A cluster tries the task again (spark.task.maxFailures), a local master only as "
+                "'local[N, 4]'; give workers more memory, or read in more partitions.",
+            ) from None  # fmt: skip
+        if gone := GONE_FILE.search(str(error)):
+            raise invalid(
+                owner, "the rows' files", "there until the fit ends",
+                Fact(f"{gone[1] or gone[2]}, which is gone"), "Make the DataFrame anew.",
             ) from None  # fmt: skip
         raise

@@ -56,6 +56,13 @@ def sq_distance_to(x: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np
     return difference.sum(axis=1)
 
 
+def sq_gaps(centers: np.ndarray) -> np.ndarray:
+    """Return each center's squared distance to the nearest other one, shape (k,); k >= 2."""
+    sq = sq_distances_by_product(centers, centers)
+    np.fill_diagonal(sq, np.inf)
+    return sq.min(axis=1)
+
+
 # Squared distances below this share of the squared norms are made of differences, not of products.
 _ROUGH = 1e-12
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from chispa import assert_df_equality
@@ -57,6 +59,15 @@ def test_to_sklearn(model, blob_rows):
     assert sklearn.n_features_in_ == 5
     assert np.array_equal(sklearn.predict(blob_rows), model.predict(blob_rows))
     assert sklearn.transform(blob_rows).shape == (600, 5)
+
+
+def test_to_sklearn_warns_of_centers_that_its_products_mix_up():
+    centers = np.array([[0.0, 0.0], [3.0, 1.0], [6.0, 0.0]])
+    with pytest.warns(UserWarning, match="up to 1.4e\\+08 from 0 and 3.2 apart: scikit-learn's"):
+        LocalKMeansModel(centers + 1e8).toSklearn()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LocalKMeansModel(centers + 1e4).toSklearn()
 
 
 def test_to_sklearn_with_equal_centers_and_without_a_summary():

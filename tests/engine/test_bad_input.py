@@ -1,6 +1,8 @@
 """Bad rows, bad weights, odd columns: clear errors with counts, or the documented rule."""
 
 import errno
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -288,3 +290,23 @@ def test_a_full_disk_is_one_line(spark, num_partitions):
         fit(frame, FitConfig(k=2, data=DataConfig(num_partitions=num_partitions)))
     assert "got No space left on device. Free space there" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_worker_that_is_killed_is_one_line(spark):
+    """A local master tries no task again."""
+
+    def killed(_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    rows = spark.sparkContext.parallelize(range(4), 2).map(killed)
+    fails(
+        spark.createDataFrame(rows, "features array<double>"), "one that was killed", "local[N, 4]"
+    )
+
+
+def test_a_file_that_is_gone_is_one_line(spark, tmp_path):
+    spark.range(5).selectExpr("array(double(id)) features").write.parquet(str(tmp_path / "x"))
+    frame = spark.read.parquet(str(tmp_path / "x"))
+    for file in (tmp_path / "x").glob("*.parquet"):
+        file.unlink()
+    fails(frame, "the rows' files must be there until the fit ends", ".parquet, which is gone")

@@ -1,5 +1,7 @@
 """Clusters closer together than products of the dtype can tell."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,8 +36,33 @@ def test_float32_says_that_it_cannot(spark, far_groups):
     record = fit(frame_of(spark, split(x, 3)), FitConfig(k=20, seed=0)).record
     assert record.inertia > 2 * expected
     (text,) = record.warnings
-    assert "closer than products of float32 can tell" in text
+    assert "too close for products of float32" in text
     assert text.endswith("Set dtype='float64'.")
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("distance", "is_told"), [(3e3, False), (1e4, True)])
+def test_it_says_so_before_the_cost_is_one_percent_off(spark, distance, is_told, seed):
+    """Clusters of spread 1 around two places; the same Lloyd in float64 tells what is right."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(3000, 3)) + 3.0 * rng.integers(4, size=(3000, 1))
+    x[:1500] += distance
+    x[750:1500] *= -1
+    start = x[[0, 1, 750, 751, -2, -1]]
+    config = FitConfig(k=6, seed=0, max_iter=30, tol=0.0, local_steps=1, initial_centers=start)
+    frame = frame_of(spark, split(x, 2))
+    record = fit(frame, config).record
+    exact = fit(frame, replace(config, data=DataConfig(dtype="float64"))).record
+    assert any("too close for products" in text for text in record.warnings) == is_told
+    assert is_told or record.inertia < 1.001 * exact.inertia
+    assert exact.warnings == []
+
+
+def test_whole_numbers_that_float64_makes_equal(spark):
+    frame = spark.range(400).selectExpr("array(1152921504606846976 + id % 4 * 100, id) features")
+    (text, *_) = fit(frame, FitConfig(k=4, seed=0)).record.warnings
+    assert "feature 0 (counted from 0), has values about 1.2e+18, which float64 keeps as" in text
+    assert "multiples of 256: smaller differences are lost" in text
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])

@@ -7,6 +7,7 @@ import logging
 import numpy as np
 import pytest
 from pyspark.ml.linalg import Vectors
+from pyspark.sql import functions as F
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
@@ -109,3 +110,26 @@ def test_sparse_rows_stay_sparse(spark):
 def test_cosine_is_refused(frame):
     with pytest.raises(InvalidInputError, match="False with distanceMeasure='cosine'"):
         LocalKMeans(standardize=True, distanceMeasure="cosine").fit(frame)
+
+
+@pytest.mark.parametrize("n_partitions", [1, 3, 6, 12])
+@pytest.mark.parametrize("value", [1.0, 0.1, 37.0, 1e9 + 0.1])
+def test_a_constant_stays_one(spark, value, n_partitions):
+    """Sums of a constant round; that is no spread to divide by, nor one to warn of."""
+    frame = spark.range(3000, numPartitions=n_partitions).select(
+        (F.randn(seed=0) + F.col("id") % 3 * 10).alias("x"), F.lit(value).alias("z")
+    )
+    kmeans = LocalKMeans(k=3, seed=1, featuresCols=["x", "z"])
+    model = kmeans.copy({kmeans.standardize: True}).fit(frame)
+    assert model.scales[1] == 1.0
+    assert model.summary.record.warnings == []
+    assert kmeans.fit(frame).summary.record.warnings == []
+
+
+def test_a_constant_that_was_worked_out_is_one(spark):
+    frame = spark.range(300).selectExpr("double(id % 7) x", "if(id % 2 = 0, 0.1D + 0.2D, 0.3D) z")
+    model = LocalKMeans(k=3, seed=1, featuresCols=["x", "z"], standardize=True).fit(frame)
+    assert model.scales[1] == 1.0
+    assert (
+        LocalKMeans(k=3, seed=1, featuresCols=["x", "z"]).fit(frame).summary.record.warnings == []
+    )
