@@ -13,6 +13,7 @@ from localkmeans_spark.fit.held_rows import draw_held, driver_holds
 from localkmeans_spark.fit.one_thread import one_blas_thread
 from localkmeans_spark.fit.requests import Asking
 from localkmeans_spark.kernel.draws import Arrivals, generator, weighted_indices
+from localkmeans_spark.kernel.nearest import are_mixed_up
 from localkmeans_spark.kernel.sample import Sample, improve_on_sample, settle_on_sample
 from localkmeans_spark.kernel.seeding import (
     choose_centers,
@@ -270,6 +271,8 @@ def _choose_greedily(
     best, remaining = walks[0]
     if len(walks) > 1:  # with many clusters a cost is dear
         best, remaining = min(walks, key=lambda it: (-len(it[0]), sample.cost(it[0])))
+    if are_mixed_up(best, sample.x.dtype):
+        return _choose_greedily(found, centers, k, sample.in_float64(), data, key)
     rounds = min(_SWAP_ROUNDS, steps // 5)
     # Too few rows for each cluster would be fitted better than those they stand for.
     if rounds and 1 < len(best) == k and len(sample.x) >= _ROWS_PER_CLUSTER * k:

@@ -12,6 +12,7 @@ from localkmeans_spark.data.summary import DataSummary, is_rounding
 from localkmeans_spark.fit.lloyd_run import LloydRun
 from localkmeans_spark.fit.requests import Assignment
 from localkmeans_spark.kernel.differences import sq_gaps
+from localkmeans_spark.kernel.nearest import MOST_LOOKED_AT, ROUGH_GAP
 
 # A fit warns when rounding of the rows is more than a tenth of their squared distances.
 _LOST_SHARE, _COPIES = 10.0, 1e-3
@@ -20,11 +21,9 @@ _LOST_SHARE, _COPIES = 10.0, 1e-3
 _LOST_COST, _TINY = 1e-3, 1e-9
 # Values so many times farther from the middle than half of the rows are to blame for that.
 _FAR = 1e3
-# Or when clusters of more than this share of the weight lie so near to one another that products,
-# off by up to the dtype's eps times the squared norm, move the border between them: by a tenth of
-# the gap for a gap squared of five times that. (Groups of spread 1, 3 apart, at 7e3 from 0: a cost
-# 0.0 to 0.1 % too high, at 1e4 0.7 to 8 %.) Looked at up to so many clusters.
-_ROUGH_SHARE, _ROUGH_GAP, _MOST_CLUSTERS = 0.01, 5.0, 3000
+# Or when clusters of more than this share of the weight lie too close together for products;
+# looked at up to so many clusters.
+_ROUGH_SHARE, _MOST_CLUSTERS = 0.01, 3000
 # Or when a column's values leave so few digits of those that float64 has for whole numbers.
 _FEW_DIGITS = 1e3
 # Columns this many times wider than all others, in which this share of what separates the centers
@@ -173,9 +172,11 @@ class FitWarnings:
         used, dtype = np.flatnonzero(self._weights > 0), self._config.data.dtype
         if not 1 < len(used) <= _MOST_CLUSTERS or not self._inertia:
             return
+        if dtype == "float32" and len(self._centers) <= MOST_LOOKED_AT:
+            return  # products were made in float64 then
         about = self._centers[used] - self._origin
         least, sq_norms = sq_gaps(about), np.einsum("kd,kd->k", about, about)
-        is_rough = least < _ROUGH_GAP * float(np.finfo(dtype).eps) * sq_norms
+        is_rough = least < ROUGH_GAP * float(np.finfo(dtype).eps) * sq_norms
         share = float(self._weights[used][is_rough].sum()) / float(self._weights.sum())
         if share > _ROUGH_SHARE:
             gap, norm = (math.sqrt(float(np.median(sq[is_rough]))) for sq in (least, sq_norms))

@@ -111,6 +111,12 @@ class Sample:
         found._passes = [*self._passes, (centers, rate)]
         return found
 
+    def in_float64(self) -> Sample:
+        """Return the same rows, with costs in float64."""
+        found = Sample(self.x, self.weight, "float64", self.limit)
+        found._uniform_rate, found._passes = self._uniform_rate, self._passes
+        return found
+
     def sq_distances(self, centers: np.ndarray) -> np.ndarray:
         """Squared distances to centers, shape (n_centers, n), at least 0."""
         narrow = centers.astype(self.x.dtype)
