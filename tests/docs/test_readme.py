@@ -82,7 +82,9 @@ def test_fit_then_predict(folder):
     assert (result["n"], result["d"], result["k"]) == (300, 2, 3)
     for name in ("model", "assignments", "history.csv", "report.html", "metrics.json"):
         assert (folder / "out/customers" / name).exists()
-    done = run(command_with("localkmeans predict"), folder, **{"new.csv": "customers.csv"})
+    done = run(
+        command_with("localkmeans predict"), folder, **{"out/fit/model": "out/customers/model"}
+    )
     assert done.returncode == 0, done.stderr
     labelled = pd.read_parquet(folder / "out/labelled").sort_values("id")
     fitted = pd.read_parquet(folder / "out/customers/assignments").sort_values("id")
