@@ -2,8 +2,7 @@
 
 The case of a notebook: the session is warm and the data are cached, as vectors (what MLlib
 needs) and as arrays (what ours takes, too). Every fit has the same iterations and tol 0; the first
-fits of each system (16 of ours, one of MLlib) are not timed. MLlib uses a native BLAS if one is
-installed; the figures say.
+fits of each system are not timed. MLlib uses a native BLAS if one is installed; the figures say.
 ``--connect`` does the same in a session of Spark Connect, with its server on this machine.
 
 Example: ``python -m benchmarks.cached --n 400000 --d 64 --k 64``
@@ -28,8 +27,8 @@ from benchmarks.about import keep, parser
 from benchmarks.data import write_mixture
 from benchmarks.systems import blas, session
 
-# Java compiles what it runs often: in a session of Spark Connect fits get faster until about here.
-_WARM_UPS = 16
+# Java compiles what it runs often: the first fits are slower.
+_WARM_UPS = 2
 
 
 @contextmanager
