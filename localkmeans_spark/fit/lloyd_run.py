@@ -10,17 +10,6 @@ import numpy as np
 from localkmeans_spark.fit.exchange import Exchange
 from localkmeans_spark.records import RoundRecord
 
-# A round that lowers the inertia by less than this share goes on with single steps.
-_SMALL_IMPROVEMENT = 0.000001
-# So does one that gains less than the share of the scatter that lies between the partitions'
-# centers. Local steps fit each partition's own rows: once a round gains less than the partitions
-# then differ, only single steps lead to a fixed point of Lloyd's algorithm. But where partitions
-# differ no more than chance makes them (this many times its share), averaging cancels most of
-# the difference: what is left of it grows with chance's share, and is all of it from 1 / 30 on
-# (benchmarks/safeguard.py has the figures).
-_BY_CHANCE = 2.0
-_LEFT_BY_AVERAGING = 30.0
-_TELLING = 0.1
 # Partitions whose centers differ by more than this share of the scatter hold different kinds of
 # rows (sorted tables: 0.37 to 0.97) or ran into different local optima (at random placement
 # mostly under 0.2). Averaging such centers undoes the work, at once, not one round late.
@@ -273,34 +262,12 @@ class LloydRun:
             # Between local steps a standstill is not yet a fixed point of Lloyd's algorithm.
             self.converged = exact
             self._local_steps = self._local_steps if exact else 1
-        elif self._safeguard and self._last_inertia is not None:
-            improvement = self._last_inertia - found.inertia
-            if improvement < max(_SMALL_IMPROVEMENT, _bias(found)) * self._last_inertia:
-                self._local_steps = 1
-        if self._safeguard and self._last_round_comes() and _gains_little(found):
+        elif (
+            self._safeguard
+            and self._last_inertia is not None
+            and self._last_inertia - found.inertia < found.spread * self._last_inertia
+        ):
+            # Local steps fit each partition's own rows: once a round gains less than partitions
+            # differ, only single steps lead to a fixed point of Lloyd's algorithm.
             self._local_steps = 1
         self._last_inertia, self._last_steps = found.inertia, order.local_steps
-
-    def _last_round_comes(self) -> bool:
-        """Whether the next round would be the last, whose gain nobody would look at."""
-        return not self._is_auto and 1 < self._local_steps >= self._max_iter - self.n_iter > 0
-
-
-def _gains_little(found: Exchange) -> bool:
-    """Whether a round's own gain is less than local steps may lead astray.
-
-    The bound on the new centers' inertia tells one round before the inertia itself does. It is
-    above that by up to the partitions' spread, so where the bias is far below it, nothing is told.
-    """
-    bias = _bias(found)
-    if bias < _TELLING * found.spread:
-        return False
-    return found.inertia - found.bound < max(_SMALL_IMPROVEMENT, bias) * found.inertia
-
-
-def _bias(found: Exchange) -> float:
-    """Return about how far, as a share of the scatter, averaged local steps may lead astray."""
-    by_chance = found.spread - found.disagreement
-    if found.disagreement > _BY_CHANCE * by_chance:
-        return found.spread
-    return found.spread * min(1.0, _LEFT_BY_AVERAGING * by_chance)
