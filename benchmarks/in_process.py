@@ -13,7 +13,6 @@ import numpy as np
 
 from localkmeans_spark.config import DataConfig, FitConfig
 from localkmeans_spark.data.block_format import StoredBlock
-from localkmeans_spark.data.ingest import origin_of
 from localkmeans_spark.data.partition import Partition, describe
 from localkmeans_spark.data.summary import summarise
 from localkmeans_spark.fit.driver import run_to_the_end
@@ -22,6 +21,7 @@ from localkmeans_spark.fit.requests import Asking, Request
 from localkmeans_spark.fit.run import Fit, JobCost, Run, restart_seeds
 from localkmeans_spark.kernel.assign import to_frame
 from localkmeans_spark.kernel.lloyd import Block
+from localkmeans_spark.kernel.typical import origin_of, rows_looked_at
 
 Result = TypeVar("Result")
 
@@ -52,7 +52,7 @@ class InProcessPartitions:
             x = np.ascontiguousarray(part, dtype=np.float64)
             origin = np.zeros(x.shape[1])
             if dtype is not None:
-                origin = origin_of(x[:1024])
+                origin = origin_of(x[: rows_looked_at(x.shape[1])])
                 x = to_frame(x, origin, dtype)
             weight = None if weights is None else np.asarray(weights[i], dtype=np.float64)
             w = np.ones(len(x)) if weight is None else weight

@@ -11,9 +11,6 @@ from localkmeans_spark.errors import Fact, invalid
 from localkmeans_spark.kernel.differences import sq_gaps
 from localkmeans_spark.spark_private import mllib_kmeans
 
-# Products of float64 leave so few digits of the distances; looked for up to so many clusters.
-_FEW_DIGITS, _MOST_CLUSTERS = 1e3, 3000
-
 if TYPE_CHECKING:
     from pyspark.ml.clustering import KMeansModel
     from sklearn.cluster import KMeans as SklearnKMeans
@@ -82,9 +79,10 @@ def to_sklearn(
     except ImportError as error:
         raise ImportError("toSklearn() needs scikit-learn: pip install scikit-learn") from error
     k = len(centers)
-    if 1 < k <= _MOST_CLUSTERS:
+    if k > 1:
         sq_norm, sq_gap = np.square(centers).sum(axis=1).max(), sq_gaps(centers).min()
-        if 0 < sq_gap < _FEW_DIGITS * np.finfo(np.float64).eps * sq_norm:
+        # Products leave fewer than three digits of the gap.
+        if 0 < sq_gap < 1e3 * np.finfo(np.float64).eps * sq_norm:
             warnings.warn(
                 f"LocalKMeansModel: centers lie up to {sq_norm**0.5:.2g} from 0 and "
                 f"{sq_gap**0.5:.2g} apart: scikit-learn's predict may give rows between them other "

@@ -15,13 +15,13 @@ from localkmeans_spark import interop
 from localkmeans_spark.accessors import LocalKMeansParams, with_parameters
 from localkmeans_spark.config import DataConfig
 from localkmeans_spark.data.columns import check_batch, check_dataframe, ingest_columns
-from localkmeans_spark.data.ingest import origin_of
 from localkmeans_spark.data.workers import use_drivers_python
 from localkmeans_spark.describe import Description, describe, nearest_of, no_rows
 from localkmeans_spark.drift import Drift, drift_of
 from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.kernel.scale import factors_of
 from localkmeans_spark.kernel.spherical import unit_centers
+from localkmeans_spark.kernel.typical import origin_of
 from localkmeans_spark.model_checks import checked_numbers, unusable_rows
 from localkmeans_spark.new_columns import with_new_columns
 from localkmeans_spark.params import NEW_COLUMNS, check_directions, checked

@@ -19,15 +19,12 @@ from localkmeans_spark.kernel.scale import sq_sum
 from localkmeans_spark.kernel.sparse import prefers_sparse
 from localkmeans_spark.kernel.sparse_rows import SparseRows, concatenate, finite_rows, from_dense
 from localkmeans_spark.kernel.spherical import unit_rows
+from localkmeans_spark.kernel.typical import origin_of, rows_looked_at
 
 # Just under half a region of G1 on a heap of 8 GiB: a larger byte array is "humongous" there, and
 # the JVM then takes twice as long to take the blocks in.
 BLOCK_BYTES = 2000 << 10
 BLOCK_SCHEMA = StructType([StructField("block", BinaryType())])
-# Rows looked at to place the origin, fewer if they are wide: at most so many numbers, or 16 rows.
-_ORIGIN_ROWS, _ORIGIN_NUMBERS, _LEAST_ORIGIN_ROWS = 1024, 1 << 20, 16
-# What is far among them, in usual distances.
-_FAR = 1e4
 
 
 class IngestPlan(NamedTuple):
@@ -133,7 +130,7 @@ class _BlockBuilder:
                 yield from self._take(part, w)
                 continue
             self._held.append((part, w))
-            if sum(len(rows) for rows, _ in self._held) >= _origin_rows(part.shape[1]):
+            if sum(len(rows) for rows, _ in self._held) >= rows_looked_at(part.shape[1]):
                 yield from self._take_held()
 
     def _take_held(self) -> Iterator[bytes]:
@@ -142,7 +139,7 @@ class _BlockBuilder:
         if self._plan.is_cosine:  # unit vectors lie around 0, and cosine needs their origin there
             self._origin = np.zeros(held[0][0].shape[1])
         else:
-            n_rows = _origin_rows(held[0][0].shape[1])
+            n_rows = rows_looked_at(held[0][0].shape[1])
             first = np.concatenate([rows[:n_rows] for rows, _ in held])
             self._origin = origin_of(first[:n_rows])
         for rows, weight in held:
@@ -255,38 +252,3 @@ def _without_minus_0(x: Any) -> Any:
     if isinstance(x, SparseRows):
         return replace(x, values=x.values + 0)
     return x + 0
-
-
-def _origin_rows(n_features: int) -> int:
-    """Say how many rows place the origin; they are held until there are that many."""
-    return min(_ORIGIN_ROWS, max(_LEAST_ORIGIN_ROWS, _ORIGIN_NUMBERS // max(1, n_features)))
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def origin_of(x: np.ndarray) -> np.ndarray:
-    """Choose the frame of a partition from its first rows.
-
-    Zero for a column whose values surround or come near zero; about the median for a column that
-    lies far from zero compared with its spread, where products of raw values would lose all
-    digits (1e6 + noise in float32, 1e9 + noise in float64). The median is rounded to a power of
-    two several times the spread, so that partitions with alike rows come to the same frame. A few
-    values far from all others, 10,000 times the usual distance, do not count for the spread.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n, n_features), n >= 1, finite
-
-    Returns
-    -------
-    ndarray of shape (n_features,), float64
-    """
-    x = x.astype(np.float64, copy=False)
-    median = np.median(x, axis=0)
-    distances = np.abs(x - median)
-    spread = distances.max(axis=0)
-    usual = np.quantile(distances, 0.75, axis=0, method="higher")
-    spread = np.where((usual > 0) & (spread > _FAR * usual), 16.0 * usual, spread)
-    _, exponents = np.frexp(spread)
-    cell = np.ldexp(1.0, exponents + 3)
-    rounded = np.where(spread > 0, np.rint(median / cell) * cell, median)
-    return np.where(np.abs(median) > 16.0 * spread, rounded, 0.0)

@@ -15,21 +15,17 @@ from localkmeans_spark.kernel.chunks import slices
 from localkmeans_spark.kernel.exact_sum import grids_for
 from localkmeans_spark.kernel.scale import factors_of
 
-# All rows may weigh this much more than the lightest one before a cluster of that row alone would
-# lose digits that matter beside the others (1e7 / 2**52 of the largest value).
-_ONE_GRID = 1e7
-# The same where the largest value is so much larger than most rows are apart: such a cluster may
-# be off by a thousandth of what most rows are apart (1e-3 * 2**52).
-_ONE_GRID_OF_FAR = 4e12
-# Bits that a further part adds, a few less than it has, for the sum over partitions; and most
-# parts: enough for weights that differ by 1e33, and for values up to the largest that are allowed.
-_BITS_A_PART, _MOST_PARTS, _MOST_PARTS_OF_FAR = 43, 3, 11
+# Up to here one grid keeps a cluster of the lightest row alone to a millionth of what most rows are
+# apart (1e-6 * 2**52): all rows may weigh so many times that row, or values be so much larger.
+_ONE_GRID = 4e9
+# Bits that a further grid adds, a few less than it has, for the sum over partitions; and most
+# grids: enough for values up to the largest that are allowed.
+_BITS_A_PART, _MOST_PARTS = 43, 11
 # Sums of squares keep nothing of most rows where they are so many times larger than theirs.
 _FAR_SQ = 1e9
-# The mean is no frame where it is so many times farther from the middle than most rows are apart.
-_FAR_MEAN = 1e3
-# Values beyond so many times the usual do not say how rough the others are.
-_USUAL = 1e3
+# So many times as far from the middle as most rows is far: such a mean is no frame, such values do
+# not say how rough the others are.
+FAR = 1e3
 
 # A column of numbers that were worked out (0.1 + 0.2 and 0.3) may differ by a few last digits.
 _ROUNDING = 8.0
@@ -111,7 +107,7 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
     mean, sums = mean_of(found), np.zeros(n_features)
     middle = _middle(found)
     scale = _scale(found, middle)
-    is_off = np.abs(mean - middle) > _FAR_MEAN * scale
+    is_off = np.abs(mean - middle) > FAR * scale
     if scale and is_off.any():
         mean[is_off] = middle[is_off]
         for item in found:
@@ -119,17 +115,12 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
     bound, rough, sum_sq = np.zeros(n_features), np.zeros(n_features), 0.0
     for item in found:
         shift = item.origin - mean
-        size = np.minimum(item.largest, np.abs(item.middle) + _USUAL * item.usual)
+        size = np.minimum(item.largest, np.abs(item.middle) + FAR * item.usual)
         np.maximum(bound, item.largest + np.abs(shift), out=bound)
         np.maximum(rough, size + np.abs(shift), out=rough)
         sum_sq += item.sum_sq + 2.0 * shift @ item.sums + item.sum_weights * shift @ shift
     least_weight = min(item.least_weight for item in found)
-    n_parts = max(
-        _parts_of_sums(sum_weights, least_weight),
-        _parts_for_far(
-            math.log2(sum_weights) - math.log2(least_weight), float(bound.max(initial=0.0)), scale
-        ),
-    )
+    n_parts = _parts_of_sums(sum_weights, least_weight, float(bound.max(initial=0.0)), scale)
     frame = Frame(
         mean=mean,
         sum_grids=grids_for(bound * sum_weights, len(found), n_parts),
@@ -173,18 +164,12 @@ def is_rounding(spread: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return spread <= _ROUNDING * float(np.finfo(np.float64).eps) * np.abs(mean)
 
 
-def _parts_of_sums(sum_weights: float, least_weight: float) -> int:
-    """Return in how many parts to keep sums, so that light clusters last beside heavy ones."""
+def _parts_of_sums(sum_weights: float, least_weight: float, largest: float, scale: float) -> int:
+    """Return on how many grids to keep sums: light clusters last beside heavy and far ones."""
     beyond = math.log2(sum_weights) - math.log2(least_weight) - math.log2(_ONE_GRID)
+    if 0.0 < scale < largest:
+        beyond += math.log2(largest) - math.log2(scale)
     return min(_MOST_PARTS, 1 + max(0, math.ceil(beyond / _BITS_A_PART)))
-
-
-def _parts_for_far(log2_rows: float, largest: float, scale: float) -> int:
-    """Return in how many parts to keep sums, so that most rows last beside values far away."""
-    if not 0.0 < scale < largest:
-        return 1
-    beyond = log2_rows + math.log2(largest) - math.log2(scale) - math.log2(_ONE_GRID_OF_FAR)
-    return min(_MOST_PARTS_OF_FAR, 1 + max(0, math.ceil(beyond / _BITS_A_PART)))
 
 
 def _middle(found: list[Statistics]) -> np.ndarray:

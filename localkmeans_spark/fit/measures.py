@@ -16,13 +16,13 @@ from localkmeans_spark.data.partition import Frame, Partition
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit.exchange import assign_blocks
 from localkmeans_spark.fit.one_thread import one_blas_thread
-from localkmeans_spark.fit.requests import Request, all_rows, in_order, merge_by_partition, sample
+from localkmeans_spark.fit.requests import Request, in_order, merge_by_partition, sample
 from localkmeans_spark.kernel.agreement import adjusted_rand, contingency
 from localkmeans_spark.kernel.assign import exact_nearest
-from localkmeans_spark.kernel.draws import generator
+from localkmeans_spark.kernel.draws import MEASURE, generator
 from localkmeans_spark.kernel.exact_sum import on_grids
 from localkmeans_spark.kernel.lloyd import means_or_kept
-from localkmeans_spark.kernel.sample import Sample, improve_on_sample, settle_on_sample
+from localkmeans_spark.kernel.sample import STEPS, Sample, improve_on_sample, settle_on_sample
 from localkmeans_spark.kernel.seeding import reduce_candidates
 from localkmeans_spark.kernel.silhouette import Moments, silhouette_sums
 from localkmeans_spark.kernel.spherical import unit_centers
@@ -33,12 +33,6 @@ if TYPE_CHECKING:  # workers import this file, and would import all that opens D
 
 # Rows on which two fits are compared; fewer if they are wide.
 _SAMPLE_ROWS, _SAMPLE_NUMBERS = 10_000, 4 << 20
-# As the seeding searches on its sample, with more Lloyd steps after each round of exchanges.
-_SWAP_ROUNDS, _SWAP_TRIES, _STEPS = 4, 128, 10
-# Multiplications that a k-means++ of it by the driver may take, times 2.
-_MOST_WORK = 1 << 34
-# Key of random streams that no partition and no other draw has.
-_KEY = 2**32 - 6
 
 
 def measure(partitions: Partitions, found: Sequence[np.ndarray], seed: int) -> list[Measures]:
@@ -160,16 +154,16 @@ def _agreements(partitions: Partitions, found: Sequence[np.ndarray], seed: int) 
     data = partitions.data
     wanted = max(1, min(_SAMPLE_ROWS, _SAMPLE_NUMBERS // data.n_features))
     few = data.n_points <= wanted
-    asked = all_rows(data) if few else sample(data, wanted, seed, _KEY)
+    asked = sample(data) if few else sample(data, wanted, seed, MEASURE)
     answer = partitions.run([asked])[0][0]
-    drawn: Sample = Sample(answer[0], answer[1], data.dtype) if few else answer
+    drawn = Sample(answer[0], answer[1], data.dtype)
     rows = drawn.x.astype(np.float64)
     middle = data.frame.mean
     with one_blas_thread:
         distinct = np.unique(rows, axis=0)
         return [
             _agreement(drawn, rows, distinct, _own(each, data.frame) - middle,
-                       generator(seed, _KEY, len(each)), few)
+                       generator(seed, MEASURE, len(each)), few)
             for each in found
         ]  # fmt: skip
 
@@ -185,14 +179,9 @@ def _agreement(
     k = len(centers)
     if len(distinct) <= k:
         return 1.0 if is_all else float("nan")
-    if distinct.size * k * k > _MOST_WORK:
-        return float("nan")
-    other = reduce_candidates(distinct, np.ones(len(distinct)), len(centers), rng, steps=_STEPS)
-    if len(other) > 1:
-        other = improve_on_sample(
-            other, drawn, rng, rounds=_SWAP_ROUNDS, tries=_SWAP_TRIES, steps=_STEPS
-        )
-    other = settle_on_sample(other, drawn, _STEPS)
+    other = reduce_candidates(distinct, np.ones(len(distinct)), k, rng, 2 * STEPS)
+    other = improve_on_sample(other, drawn, rng, steps=2 * STEPS)
+    other = settle_on_sample(other, drawn, 2 * STEPS)
     labels = [exact_nearest(rows, each, with_distances=False)[0] for each in (centers, other)]
     weight = drawn.weight * (len(rows) / drawn.weight.sum())
     return adjusted_rand(contingency(labels[0], labels[1], weight))

@@ -21,7 +21,6 @@ from localkmeans_spark.kernel.draws import Arrivals
 from localkmeans_spark.kernel.exact_sum import on_grids
 from localkmeans_spark.kernel.lloyd import lloyd_step, means_or_kept
 from localkmeans_spark.kernel.local_steps import local_phase
-from localkmeans_spark.kernel.sample import Sample
 from localkmeans_spark.kernel.spherical import COSINE_OF_SQ, directions_or_kept, unit_centers
 
 Result = TypeVar("Result")
@@ -174,21 +173,27 @@ def _smallest_keys(left: Any, right: Any, size: int) -> tuple[np.ndarray, np.nda
     return draws.smallest_keys(keys, [left[1], right[1]], size)
 
 
-def sample(data: DataSummary, size: int, seed: int, number: int) -> Request:
+def sample(data: DataSummary, size: int | None = None, seed: int = 0, number: int = 0) -> Request:
     """Draw about ``size`` rows, from each partition by its weight, that stand for all rows.
 
-    The answer is a :class:`~localkmeans_spark.kernel.sample.Sample` in the shared frame.
+    All rows come, as they are, without a size. The answer is two arrays: rows in the shared frame,
+    and how much weight of all rows each one stands for.
     """
-    share = size / data.sum_weights
-    sizes = {item.partition: max(1, round(share * item.sum_weights)) for item in data.statistics}
+    sizes = {item.partition: item.n_points for item in data.statistics}
+    if size is not None:
+        share = size / data.sum_weights
+        sizes = {
+            part.partition: max(1, round(share * part.sum_weights)) for part in data.statistics
+        }
+    n_rows = data.n_points if size is None else size
     return Request(
         "seed",
-        "drawing a sample",
+        "all rows to the driver" if size is None else "drawing a sample",
         _draw_sample,
         DrawOrder(data.frame, seed, number, np.empty((0, 0)), sizes=sizes),
         add,
-        lambda found: Sample(*_rows_and_weights(found), data.dtype),
-        8 * size * data.n_features // max(1, len(data.statistics)),
+        _rows_and_weights,
+        8 * n_rows * (data.n_features + 1) // max(1, len(data.statistics)),
     )
 
 
@@ -205,22 +210,6 @@ def _rows_and_weights(
 ) -> tuple[np.ndarray, np.ndarray]:
     _, rows, weights = zip(*sorted(found, key=lambda item: item[0]), strict=True)
     return np.concatenate(rows), np.concatenate(weights)
-
-
-def all_rows(data: DataSummary) -> Request:
-    """Bring all rows, in the shared frame, and their weights to the driver: two arrays."""
-    return Request(
-        "seed",
-        "all rows to the driver",
-        _draw_sample,
-        DrawOrder(
-            data.frame, 0, 0, np.empty((0, 0)),
-            sizes={item.partition: item.n_points for item in data.statistics},
-        ),
-        add,
-        _rows_and_weights,
-        8 * data.n_points * (data.n_features + 1) // max(1, len(data.statistics)),
-    )  # fmt: skip
 
 
 def weights_of(data: DataSummary, candidates: np.ndarray) -> Request:

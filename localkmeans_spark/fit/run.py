@@ -16,6 +16,7 @@ from localkmeans_spark.fit import requests
 from localkmeans_spark.fit.lloyd_run import LloydRun, Traffic
 from localkmeans_spark.fit.requests import Asking, Assignment, Request
 from localkmeans_spark.fit.seeding import Seeding, draw_by_distance, seed_centers
+from localkmeans_spark.kernel.draws import RESTARTS
 from localkmeans_spark.kernel.spherical import unit_centers
 from localkmeans_spark.records import RestartRecord
 
@@ -25,14 +26,11 @@ logger = logging.getLogger("localkmeans_spark")
 # little, what is left of it after some iterations says much. (From the third on, one in twenty fits
 # of CIFAR-10 embeddings gave up the only restart that would find all clusters.)
 _JUDGED_FROM = 8
-_RESTART_STREAM = 2**32 - 1
 
 
 def restart_seeds(seed: int, n_init: int) -> list[int]:
     """Return the seeds of the restarts; the first is ``seed`` itself."""
-    sequences = (
-        np.random.SeedSequence(seed, spawn_key=(_RESTART_STREAM, i)) for i in range(1, n_init)
-    )
+    sequences = (np.random.SeedSequence(seed, spawn_key=(RESTARTS, i)) for i in range(1, n_init))
     return [seed, *(int(sequence.generate_state(1)[0]) for sequence in sequences)]
 
 

@@ -12,9 +12,22 @@ from localkmeans_spark.fit import requests
 from localkmeans_spark.fit.held_rows import draw_held, driver_holds
 from localkmeans_spark.fit.one_thread import one_blas_thread
 from localkmeans_spark.fit.requests import Asking
-from localkmeans_spark.kernel.draws import Arrivals, generator, weighted_indices
+from localkmeans_spark.kernel.draws import (
+    HELD,
+    SAMPLE,
+    SEARCH,
+    Arrivals,
+    generator,
+    weighted_indices,
+)
 from localkmeans_spark.kernel.nearest import are_mixed_up
-from localkmeans_spark.kernel.sample import Sample, improve_on_sample, settle_on_sample
+from localkmeans_spark.kernel.sample import (
+    ROUNDS,
+    STEPS,
+    Sample,
+    improve_on_sample,
+    settle_on_sample,
+)
 from localkmeans_spark.kernel.seeding import (
     choose_centers,
     distinct_rows,
@@ -26,24 +39,16 @@ logger = logging.getLogger("localkmeans_spark")
 
 # Candidates a pass asks for, per center still missing: clusters found early take most of the
 # potential with them, so later centers cost more of them, and a greedy choice uses up several.
-_CANDIDATES, _GREEDY_CANDIDATES, _MIN_CANDIDATES = 16, 64, 256
+_CANDIDATES, _LEAST_MISSING = 64, 4
 # Memory for one pass's candidates on the driver, unless one a missing center needs more.
 _CANDIDATE_BYTES = 64 << 20
 # Passes without a new center before the rows left are taken to be copies of the centers.
 _FRUITLESS_PASSES = 3
 # Rows of the greedy choice's sample, at least; more for many clusters, fewer if they are wide.
 _SAMPLE_ROWS, _ROWS_PER_CLUSTER, _SAMPLE_BYTES = 20_000, 20, 16 << 20
-# Lloyd steps on the sample: the rounds that follow begin where its rows have settled.
-_STEPS_ON_SAMPLE = 10
-# Times that centers are chosen, of which the best are kept, as far as work allows.
-_WALKS, _WALK_WORK = 3, 1 << 29
-# Then centers are exchanged for rows of the sample: in up to so many rounds, as work allows, of at
-# least so many tries, with so many Lloyd steps after.
-_SWAP_ROUNDS, _SWAP_TRIES, _SWAP_STEPS, _SWAP_WORK = 4, 128, 3, 1 << 31
-# From so many multiplications on (some three seconds) the driver says what it is doing.
-_TOLD_WORK = 1 << 31
-# Keys of the driver's random streams; no partition has such a number.
-_HELD_KEY, _SAMPLE_KEY, _WALK_KEY, _SWAP_KEY = 2**32 - 4, 2**32 - 3, 2**32 - 2, 2**32 - 1
+# Multiplications of some three seconds: the least work that may go into improving centers on the
+# sample; and from where on the driver says what it is doing.
+_LONG_WORK = 1 << 31
 
 # All rows and their weights, where the driver holds them.
 Held = tuple[np.ndarray, np.ndarray]
@@ -85,7 +90,7 @@ def seed_centers(
         return (yield from _random(data, k, seed))
     held: Held | None = None
     if driver_holds(data, k, passes=0):
-        held = yield requests.all_rows(data)
+        held = yield requests.sample(data)
         distinct = distinct_rows(held[0], data.resolution)
         if len(distinct) <= k:
             return Seeding(distinct, 1)
@@ -109,9 +114,9 @@ def _first_center(data: DataSummary, seed: int) -> np.ndarray:
     return (chosen.first_rows[seed] + (chosen.origin - data.frame.mean))[None, :]
 
 
-def _wanted(missing: int, n_features: int, each: int) -> int:
+def _wanted(missing: int, n_features: int) -> int:
     affordable = max(missing, _CANDIDATE_BYTES // (8 * n_features))
-    return min(max(each * missing, _MIN_CANDIDATES), affordable)
+    return min(_CANDIDATES * max(missing, _LEAST_MISSING), affordable)
 
 
 def draw_by_distance(
@@ -147,26 +152,26 @@ def draw_by_distance(
     if potential is None:
         # Of the first center alone: at least that of all.
         potential = data.inertia_of(centers[0])
-    each = _GREEDY_CANDIDATES if is_greedy else _CANDIDATES
     sample: Sample | None = None
     fruitless, draws = 0, passes
     while len(centers) < k and potential > 0 and fruitless < _FRUITLESS_PASSES:
         draws += 1
-        wanted = _wanted(k - len(centers), data.n_features, each)
+        wanted = _wanted(k - len(centers), data.n_features)
         if held is None:
             passes += 1
             if driver_holds(data, k, passes - 1):
-                held, sample = (yield requests.all_rows(data)), None
+                held, sample = (yield requests.sample(data)), None
         if held is not None:
-            found = draw_held(*held, centers, wanted, generator(seed, draws, _HELD_KEY))
+            found = draw_held(*held, centers, wanted, generator(seed, draws, HELD))
             if is_greedy and sample is None:
                 sample = Sample(*held, data.dtype)
         else:
             ask = requests.arrivals(data, centers, wanted / potential, seed, draws, wanted)
             if is_greedy and sample is None:
                 size = _sample_size(k, data.n_features)
-                both = requests.together([ask, requests.sample(data, size, seed, _SAMPLE_KEY)])
-                found, sample = yield both
+                both = requests.together([ask, requests.sample(data, size, seed, SAMPLE)])
+                found, drawn = yield both
+                sample = Sample(drawn[0], drawn[1], data.dtype)
             else:
                 found = yield ask
         before = len(centers)
@@ -248,40 +253,28 @@ def _choose_greedily(
     """Choose among a pass's candidates by the sample's cost; with all k, improve them on it."""
     missing = k - len(centers)
     # Of wide rows the driver can hold few candidates: better one draw a center than many passes.
-    affordable = _wanted(missing, data.n_features, _GREEDY_CANDIDATES) // (4 * missing)
+    affordable = _wanted(missing, data.n_features) // (4 * missing)
     trials = max(1, min(n_trials(k), affordable))
-    walk_work = max(1, sample.x.size * trials * missing)
-    if walk_work >= _TOLD_WORK:
+    if sample.x.size * trials * missing >= _LONG_WORK:
         logger.info(
             "seeding: the driver chooses up to %d centers among %d candidates",
             missing, len(found.times),
         )  # fmt: skip
+    rng = generator(*key, SEARCH)
+    made, remaining = choose_centers(found, centers, k, data.resolution, rng, sample, trials)
     # Steps on the sample that the fit's own steps would not outdo in the same time.
-    work = max(_SWAP_WORK, data.n_points * data.n_features * k)
+    work = max(_LONG_WORK, data.n_points * data.n_features * k)
     steps = work // max(1, sample.x.size * k)
     # Rows of unit length must stay so: means of cosine's rows would not.
     may_move = data.frame.unit_about is None
-    walks = []
-    for walk in range(max(1, min(_WALKS, _WALK_WORK // walk_work))):
-        rng = generator(*key, _WALK_KEY, 0, walk)  # 0: the centers that earlier versions gave
-        made, left = choose_centers(found, centers, k, data.resolution, rng, sample, trials)
-        if may_move and len(made) == k:
-            made = settle_on_sample(made, sample, min(_STEPS_ON_SAMPLE, steps))
-        walks.append((made, left))
-    best, remaining = walks[0]
-    if len(walks) > 1:  # with many clusters a cost is dear
-        best, remaining = min(walks, key=lambda it: (-len(it[0]), sample.cost(it[0])))
-    if are_mixed_up(best, sample.x.dtype):
+    if may_move and len(made) == k:
+        made = settle_on_sample(made, sample, min(STEPS, steps))
+    if are_mixed_up(made, sample.x.dtype):
         return _choose_greedily(found, centers, k, sample.in_float64(), data, key)
-    rounds = min(_SWAP_ROUNDS, steps // 5)
+    rounds = steps // STEPS
     # Too few rows for each cluster would be fitted better than those they stand for.
-    if rounds and 1 < len(best) == k and len(sample.x) >= _ROWS_PER_CLUSTER * k:
-        best = improve_on_sample(
-            best,
-            sample,
-            generator(*key, _SWAP_KEY, 0),
-            rounds=rounds,
-            tries=max(_SWAP_TRIES, k),
-            steps=_SWAP_STEPS if may_move else 0,
+    if rounds and len(made) == k and len(sample.x) >= _ROWS_PER_CLUSTER * k:
+        made = improve_on_sample(
+            made, sample, rng, rounds=min(ROUNDS, rounds), steps=STEPS if may_move else 0
         )
-    return best, remaining
+    return made, remaining

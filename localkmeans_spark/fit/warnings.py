@@ -8,24 +8,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from localkmeans_spark.config import FitConfig
-from localkmeans_spark.data.summary import DataSummary, is_rounding
+from localkmeans_spark.data.summary import FAR, DataSummary, is_rounding
 from localkmeans_spark.fit.lloyd_run import LloydRun
 from localkmeans_spark.fit.requests import Assignment
 from localkmeans_spark.kernel.differences import sq_gaps
-from localkmeans_spark.kernel.nearest import MOST_LOOKED_AT, ROUGH_GAP
+from localkmeans_spark.kernel.nearest import MOST_LOOKED_AT, too_close
 
+# The share of a cost that is worth a word.
+_LITTLE = 1e-3
 # A fit warns when rounding of the rows is more than a tenth of their squared distances.
-_LOST_SHARE, _COPIES = 10.0, 1e-3
-# Or when sums and centers are so rough that they may cost this share of the inertia, or of the
-# other share of what most rows are apart, squared.
-_LOST_COST, _TINY = 1e-3, 1e-9
-# Values so many times farther from the middle than half of the rows are to blame for that.
-_FAR = 1e3
-# Or when clusters of more than this share of the weight lie too close together for products;
-# looked at up to so many clusters.
-_ROUGH_SHARE, _MOST_CLUSTERS = 0.01, 3000
-# Or when a column's values leave so few digits of those that float64 has for whole numbers.
-_FEW_DIGITS = 1e3
+_LOST_SHARE = 10.0
+# Or when clusters of more than this share of the weight lie too close together for products.
+_ROUGH_SHARE = 0.01
 # Columns this many times wider than all others, in which this share of what separates the centers
 # lies, decide alone. In ten public tables only one has such columns (bytes sent and received in
 # the KDD Cup 1999 table, beside rates from 0 to 1).
@@ -36,8 +30,7 @@ _UNLIKE = 100.0
 # warns if this is more than a thousandth of the cost, that is, if s is above 3 % of the rows' root
 # mean square distance. Stopped at 1 to 3 % of it, plain Lloyd on eight real sets and two of blobs
 # (k = 5 to 60) was 0.03 % (median) and 0.4 % (nine of ten) above its end; at 3 to 10 %, 0.2 % and
-# 2 %; at 10 to 30 %, 2 % and 8 %. The warning proposes the other share of that distance.
-_LAST_GAIN, _GOOD_SHARE = 1e-3, 1e-3
+# 2 %; at 10 to 30 %, 2 % and 8 %. The warning proposes a thousandth of that distance.
 
 
 class FitWarnings:
@@ -87,7 +80,7 @@ class FitWarnings:
         """Columns of whole numbers so large that float64 makes neighbors of them equal."""
         size = np.abs(self._data.frame.mean)
         apart = np.spacing(size)
-        rough = np.flatnonzero((apart > 1.0) & (self._data.far < _FEW_DIGITS * apart))
+        rough = np.flatnonzero((apart > 1.0) & (self._data.far < 1e3 * apart))
         if len(rough):
             place = rough[0]
             yield (
@@ -106,7 +99,7 @@ class FitWarnings:
         size = np.maximum(self._data.resolution / 4.0, eps * np.abs(self._centers - self._origin))
         lost = np.einsum("kd,kd->k", size, size) / 12.0
         # Far less than rounding: the rows of a cluster are copies of one.
-        is_rough = (weights > 0) & (_COPIES * lost < mean_sq) & (mean_sq < _LOST_SHARE * lost)
+        is_rough = (weights > 0) & (_LITTLE * lost < mean_sq) & (mean_sq < _LOST_SHARE * lost)
         share = float(weights[is_rough].sum()) / self._data.sum_weights
         if share > _ROUGH_SHARE:
             of_rough = weights[is_rough] / weights[is_rough].sum()
@@ -133,13 +126,13 @@ class FitWarnings:
         is_off = self._mean_sq[used] >= 1e-6 * sq_off
         lost = float(weights[is_off] @ sq_off[is_off])
         least = float(weights @ self._mean_sq[used])
-        least = max(least, data.sum_weights * _TINY * data.scale**2)
-        is_lost = data.scale > 0.0 and lost > _LOST_COST * least
+        least = max(least, 1e-9 * data.sum_weights * data.scale**2)
+        is_lost = data.scale > 0.0 and lost > _LITTLE * least
         if not (is_lost or data.frame.has_far_rows):
             return
         near = f"half of the rows lie within {data.scale:.2g} of it"
         place = int(data.far.argmax())
-        if data.frame.has_far_rows or data.far[place] > _FAR * data.scale:
+        if data.frame.has_far_rows or data.far[place] > FAR * data.scale:
             what = "they take clusters of their own"
             if is_lost:
                 what = "centers and cost lost digits beside them"
@@ -170,16 +163,18 @@ class FitWarnings:
     def _mixed_up(self) -> Iterator[str]:
         """Centers are nearer to one another than the rounding of a row's product with them."""
         used, dtype = np.flatnonzero(self._weights > 0), self._config.data.dtype
-        if not 1 < len(used) <= _MOST_CLUSTERS or not self._inertia:
+        if len(used) < 2 or not self._inertia:
             return
         if dtype == "float32" and len(self._centers) <= MOST_LOOKED_AT:
             return  # products were made in float64 then
         about = self._centers[used] - self._origin
-        least, sq_norms = sq_gaps(about), np.einsum("kd,kd->k", about, about)
-        is_rough = least < ROUGH_GAP * float(np.finfo(dtype).eps) * sq_norms
+        is_rough = too_close(about, dtype)
         share = float(self._weights[used][is_rough].sum()) / float(self._weights.sum())
         if share > _ROUGH_SHARE:
-            gap, norm = (math.sqrt(float(np.median(sq[is_rough]))) for sq in (least, sq_norms))
+            sq_norms = np.einsum("kd,kd->k", about, about)
+            gap, norm = (
+                math.sqrt(float(np.median(sq[is_rough]))) for sq in (sq_gaps(about), sq_norms)
+            )
             yield (
                 f"{self._config.owner}: clusters with {share:.0%} of the weight lie {norm:.2g} "
                 f"from the origin and {gap:.2g} apart, too close for products of {dtype}: "
@@ -244,11 +239,11 @@ class FitWarnings:
         rounding = float(self._data.resolution @ self._data.resolution)
         # Both are squares, halved, with cosine distance.
         gained = moved if self._is_cosine else moved * moved
-        if gained <= max(_LAST_GAIN * mean, rounding):
+        if gained <= max(_LITTLE * mean, rounding):
             return
-        what, typical, share = "root mean square distance", math.sqrt(mean), _GOOD_SHARE
+        what, typical, share = "root mean square distance", math.sqrt(mean), _LITTLE
         if self._is_cosine:
-            what, typical, share = "mean cosine distance", mean, _GOOD_SHARE**2
+            what, typical, share = "mean cosine distance", mean, _LITTLE**2
         scale = "" if self._is_cosine else ", or scale the features"
         yield (
             f"{self._config.owner}: the fit stopped with centers that still moved by {moved:.2g}, "

@@ -13,10 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from localkmeans_spark.kernel.chunks import slices
-
-# Centers whose distances to all others are computed at a time.
-_GAPS_AT_ONCE = 512
+from localkmeans_spark.kernel.differences import sq_gaps
 
 
 class Bounds:
@@ -94,12 +91,5 @@ def half_gaps(centers: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (k,), float64
     """
-    sq_norms = np.einsum("kd,kd->k", centers, centers)
-    least = np.empty(len(centers))
-    for some in slices(len(centers), _GAPS_AT_ONCE):  # nothing of size k * k
-        sq = sq_norms[some, None] + sq_norms
-        sq -= 2.0 * (centers[some] @ centers.T)
-        sq[np.arange(len(sq)), np.arange(len(centers))[some]] = np.inf  # not to itself
-        least[some] = sq.min(axis=1)
-    rounding = 1e-12 * sq_norms.max()
-    return 0.5 * (1.0 - 1e-6) * np.sqrt(np.maximum(least - rounding, 0.0))
+    rounding = 1e-12 * float(np.einsum("kd,kd->k", centers, centers).max())
+    return 0.5 * (1.0 - 1e-6) * np.sqrt(np.maximum(sq_gaps(centers) - rounding, 0.0))

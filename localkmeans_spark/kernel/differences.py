@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from localkmeans_spark.kernel.chunks import slices
+from localkmeans_spark.kernel.chunks import rows_made_dense, slices
 
 
 def score_rounding(n_features: int, dtype: np.dtype) -> float:
@@ -58,28 +58,10 @@ def sq_distance_to(x: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np
 
 def sq_gaps(centers: np.ndarray) -> np.ndarray:
     """Return each center's squared distance to the nearest other one, shape (k,); k >= 2."""
-    sq = sq_distances_by_product(centers, centers)
-    np.fill_diagonal(sq, np.inf)
-    return sq.min(axis=1)
-
-
-# Squared distances below this share of the squared norms are made of differences, not of products.
-_ROUGH = 1e-12
-
-
-def sq_distances_by_product(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Squared distances, shape (n, c), float64, at least 0.
-
-    By a product; by differences where rows and centers are nearer than its rounding can tell.
-    """
-    sq = rows @ centers.T
-    sq *= -2.0
-    row_norms = np.einsum("nd,nd->n", rows, rows)[:, None]
-    center_norms = np.einsum("cd,cd->c", centers, centers)
-    sq += row_norms
-    sq += center_norms
-    row, center = np.nonzero(sq <= _ROUGH * (row_norms + center_norms))
-    for pairs in slices(len(row), max(1, (4 << 20) // (8 * max(1, rows.shape[1])))):
-        difference = rows[row[pairs]] - centers[center[pairs]]
-        sq[row[pairs], center[pairs]] = np.einsum("nd,nd->n", difference, difference)
-    return sq
+    half_sq_norms = 0.5 * np.einsum("kd,kd->k", centers, centers)
+    nearest = np.empty(len(centers), dtype=np.int64)
+    for some in slices(len(centers), rows_made_dense(len(centers))):  # nothing of size k * k
+        scores = centers[some] @ centers.T - half_sq_norms
+        scores[np.arange(len(scores)), np.arange(len(centers))[some]] = -np.inf  # not to itself
+        nearest[some] = scores.argmax(axis=1)
+    return sq_distance_to(centers, centers, nearest)

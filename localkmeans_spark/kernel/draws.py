@@ -15,6 +15,9 @@ from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.nearest import Scorer
 from localkmeans_spark.kernel.sparse_rows import SparseRows
 
+# Keys of streams that the driver draws from; no partition has such a number.
+MEASURE, HELD, SAMPLE, SEARCH, RESTARTS = (2**32 - place for place in (6, 4, 3, 2, 1))
+
 
 def generator(seed: int, *key: int) -> np.random.Generator:
     """Return the generator for one place in a fit: ``key`` is (pass,) or (pass, partition).

@@ -115,6 +115,16 @@ def lloyd_step(blocks: Sequence[Block], centers: np.ndarray) -> tuple[np.ndarray
     return sums, weights
 
 
+def lloyd_steps(blocks: Sequence[Block], centers: np.ndarray, most: int) -> np.ndarray:
+    """Return the centers after ``most`` Lloyd steps, or fewer where nothing moves any more."""
+    for _ in range(most):
+        moved = means_or_kept(*lloyd_step(blocks, centers), centers)
+        if np.array_equal(moved, centers):
+            break
+        centers = moved
+    return centers
+
+
 def means_or_kept(sums: np.ndarray, weights: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Return sums / weights, and the old center where a cluster is empty.
 

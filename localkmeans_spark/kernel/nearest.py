@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from localkmeans_spark.kernel.bounds import half_gaps
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
-from localkmeans_spark.kernel.differences import decide, score_rounding
+from localkmeans_spark.kernel.differences import decide, score_rounding, sq_gaps
 
 # Products with the rows transposed take longer; up to here the comparison makes up for it.
 _MAX_FEATURES, _MAX_CENTERS = 32, 64
@@ -24,9 +23,7 @@ _TREE_CENTERS, _TREE_FEATURES = 500, 6
 # two clusters by a tenth of their gap if that, squared, is five times as much. (Groups of spread 1,
 # 3 apart: at 7e3 from 0 the cost was 0.0 to 0.1 % too high, at 1e4 0.7 to 8 %.) Looked for up to so
 # many centers: that takes a hundredth of the time of a step.
-ROUGH_GAP, MOST_LOOKED_AT = 5.0, 512
-# Far above what float64 rounds off the distances of a k-d tree.
-_TREE_ROUNDING = 1e-12
+_ROUGH_GAP, MOST_LOOKED_AT = 5.0, 512
 
 
 def tree_of(centers: np.ndarray) -> Any:
@@ -47,13 +44,20 @@ def tree_of(centers: np.ndarray) -> Any:
     return cKDTree(centers)
 
 
+def too_close(centers: np.ndarray, dtype: np.dtype | str) -> np.ndarray:
+    """Say which centers lie too close to another, and too far from 0, for products of a dtype."""
+    if len(centers) < 2:
+        return np.zeros(len(centers), dtype=bool)
+    least = sq_gaps(centers)  # 0 of equal centers
+    rough = _ROUGH_GAP * float(np.finfo(dtype).eps) * np.einsum("kd,kd->k", centers, centers)
+    return (least > 0) & (least < rough)
+
+
 def are_mixed_up(centers: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether centers lie too close together, and too far from 0, for products of float32."""
-    if dtype == np.float64 or not 1 < len(centers) <= MOST_LOOKED_AT:
+    """Whether products are to be made in float64, for centers too close for float32."""
+    if dtype == np.float64 or len(centers) > MOST_LOOKED_AT:
         return False
-    sq_gaps = 4.0 * half_gaps(centers) ** 2  # 0 of equal centers
-    rough = ROUGH_GAP * float(np.finfo(dtype).eps) * np.einsum("kd,kd->k", centers, centers)
-    return bool(((sq_gaps > 0) & (sq_gaps < rough)).any())
+    return bool(too_close(centers, dtype).any())
 
 
 def is_narrow(n_features: int, k: int) -> bool:
@@ -189,8 +193,8 @@ class Scorer:
         if (tree := self._tree) is not None:
             distances, found = tree.query(x, k=2)
             labels[:] = found[:, 0]
-            # Not >=: distances that overflowed are close, too.
-            rows = np.flatnonzero(~(distances[:, 0] < (1.0 - _TREE_ROUNDING) * distances[:, 1]))
+            # Trees round by far less. Not >=: distances that overflowed are close, too.
+            rows = np.flatnonzero(~(distances[:, 0] < (1.0 - 1e-12) * distances[:, 1]))
         largest = self.largest_norm
         dtype = self._dtype_for(x)
         unit = score_rounding(x.shape[1], dtype) * largest

@@ -11,19 +11,10 @@ import math
 
 import numpy as np
 
-from localkmeans_spark.kernel.chunks import slices
 from localkmeans_spark.kernel.draws import Arrivals, sq_distances_to_nearest
-from localkmeans_spark.kernel.lloyd import Block, add_cluster_sums, means_or_kept
+from localkmeans_spark.kernel.lloyd import Block, lloyd_steps
 from localkmeans_spark.kernel.nearest import Scorer
 
-# A center moves with its rows in the sample only if it has as many of them: fewer say little
-# about where the rows that are not in the sample lie.
-_MIN_ROWS = 8
-_SMALLEST, _LARGEST = 1e-12, 1e12
-# So many arrivals are always taken into a sample.
-_ARRIVALS = 20_000
-# From so many centers on, distances are computed by rows instead of by centers.
-_MANY_CENTERS = 500
 # Rows are left out whose squared norm is so many times the usual: beside theirs, costs lose those
 # of the others. They are centers by the first draws, and exchanges leave those where they are.
 _FAR_SQ = 1e12
@@ -38,7 +29,8 @@ class Sample:
     weight : ndarray of shape (n,), float64
         How much weight of all rows each one stands for.
     dtype : str, default "float32"
-        What costs are computed in; float64 also where squares leave the range of float32.
+        What costs are computed in; float64 also where squares leave the range of float32, or where
+        beside the largest ones it keeps less than three digits of the usual ones.
     limit : float, optional
         Squared norm above which rows are left out; 1e12 times the median when missing.
 
@@ -57,13 +49,12 @@ class Sample:
     ) -> None:
         wide = x.astype(np.float64, copy=False)
         sq_norms = np.einsum("nd,nd->n", wide, wide)
-        if limit is None:
-            limit = _FAR_SQ * float(np.median(sq_norms)) or math.inf
-        self.limit = limit
-        if len(sq_norms) and sq_norms.max() > limit:
-            x, weight = x[sq_norms <= limit], weight[sq_norms <= limit]
-        scale = float(np.abs(x).max(initial=0.0))
-        narrow = scale == 0 or _SMALLEST < scale < _LARGEST
+        usual = float(np.median(sq_norms[sq_norms > 0])) if sq_norms.any() else 0.0
+        self.limit = limit or _FAR_SQ * usual or math.inf
+        if (is_far := sq_norms > self.limit).any():
+            x, weight, sq_norms = x[~is_far], weight[~is_far], sq_norms[~is_far]
+        largest = float(sq_norms.max(initial=0.0))
+        narrow = 1e-24 < largest < min(1e24, 1e4 * usual)
         self.x: np.ndarray = np.ascontiguousarray(x, dtype=dtype if narrow else "float64")
         self.weight = weight
         # The rates at which a row is drawn: by the first draws, then by distance to centers.
@@ -88,24 +79,19 @@ class Sample:
         """
         if not len(arrivals.times) or arrivals.potential <= 0:
             return self
-        # The first of them are enough: of many, as many again as there are rows.
-        most = max(len(self.x), _ARRIVALS)
-        rows, sq_distances = arrivals.rows[:most], arrivals.sq_distances[:most]
+        # As many as there are rows are enough.
+        rows, sq_distances = arrivals.rows[: len(self.x)], arrivals.sq_distances[: len(self.x)]
         rate = len(rows) / arrivals.potential
-        nearest = self.nearest_sq_distances(centers).astype(np.float64)
         with np.errstate(over="ignore"):  # rows of next to no weight
-            own = 1.0 / self.weight + rate * nearest
+            own = 1.0 / self.weight + rate * sq_distances_to_nearest(self.x, centers)
         theirs = self._uniform_rate + rate * sq_distances
         near = np.einsum("nd,nd->n", rows, rows) <= self.limit
         if not near.any():
             return self
-        alone = Sample(rows[near], theirs[near], str(self.x.dtype), self.limit)
-        theirs = theirs[near]
+        rows, theirs = rows[near].astype(self.x.dtype), theirs[near]
         for earlier, earlier_rate in self._passes:
-            sq_distances = alone.nearest_sq_distances(earlier).astype(np.float64)
-            theirs = theirs + earlier_rate * sq_distances
-        rates = np.concatenate([own, theirs])
-        x = np.concatenate([self.x, alone.x])
+            theirs = theirs + earlier_rate * sq_distances_to_nearest(rows, earlier)
+        x, rates = np.concatenate([self.x, rows]), np.concatenate([own, theirs])
         found = Sample(x, 1.0 / rates, str(self.x.dtype), self.limit)
         found._uniform_rate = self._uniform_rate
         found._passes = [*self._passes, (centers, rate)]
@@ -117,64 +103,37 @@ class Sample:
         found._uniform_rate, found._passes = self._uniform_rate, self._passes
         return found
 
-    def sq_distances(self, centers: np.ndarray) -> np.ndarray:
-        """Squared distances to centers, shape (n_centers, n), at least 0."""
-        narrow = centers.astype(self.x.dtype)
-        sq = (-2.0 * narrow) @ self._transposed
-        sq += np.einsum("cd,cd->c", narrow, narrow)[:, None]
-        sq += self.sq_norms
-        return np.maximum(sq, 0.0, out=sq)
+    def taken(self, order: np.ndarray) -> Sample:
+        """Return the same rows in another order."""
+        return Sample(self.x[order], self.weight[order], str(self.x.dtype), math.inf)
 
-    def nearest_sq_distances(self, centers: np.ndarray) -> np.ndarray:
-        """Squared distance of each row to the nearest of centers, shape (n,)."""
-        if len(centers) >= _MANY_CENTERS:
-            return sq_distances_to_nearest(self.x, centers).astype(self.x.dtype)
-        nearest = np.full(len(self.x), np.inf, dtype=self.x.dtype)
-        step = max(1, (16 << 20) // (4 * max(1, len(self.x))))
-        for start in range(0, len(centers), step):
-            found = self.sq_distances(centers[start : start + step]).min(axis=0)
-            np.minimum(nearest, found, out=nearest)
-        return nearest
+    def sq_distances(self, centers: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
+        """Squared distances of some rows to centers, shape (n_centers, n), at least 0."""
+        narrow = centers.astype(self.x.dtype)
+        sq = (-2.0 * narrow) @ self._transposed[:, rows]
+        sq += np.einsum("cd,cd->c", narrow, narrow)[:, None]
+        sq += self.sq_norms[rows]
+        return np.maximum(sq, 0.0, out=sq)
 
     def cost(self, centers: np.ndarray) -> float:
         """Estimate of the inertia of centers over all rows."""
-        return float(self.nearest_sq_distances(centers).astype(np.float64) @ self.weight)
+        return float(sq_distances_to_nearest(self.x, centers) @ self.weight)
 
 
 def settle_on_sample(centers: np.ndarray, sample: Sample, steps: int) -> np.ndarray:
-    """Run Lloyd steps on the sample; centers with few rows in it stay where they are.
-
-    Parameters
-    ----------
-    centers : ndarray of shape (k, n_features), float64
-    sample : Sample
-    steps : int
-
-    Returns
-    -------
-    ndarray of shape (k, n_features), float64
-    """
-    block = Block(sample.x, sample.weight)
-    labels = np.empty(len(sample.x), dtype=np.int32)
-    for _ in range(steps):
-        Scorer(centers).nearest(block.x, labels)
-        sums = np.zeros(centers.shape)
-        add_cluster_sums(block, labels, sums)
-        weights = np.bincount(labels, weights=sample.weight, minlength=len(centers))
-        enough = np.bincount(labels, minlength=len(centers)) >= _MIN_ROWS
-        moved = means_or_kept(sums, np.where(enough, weights, 0.0), centers)
-        if np.array_equal(moved, centers):
-            break
-        centers = moved
-    return centers
+    """Run Lloyd steps on the sample; centers without rows in it stay where they are."""
+    return lloyd_steps([Block(sample.x, sample.weight)], centers, steps)
 
 
-# Rows drawn at a time: products with a few rows take hardly less time. And how many of them compete
-# to be the new center of an exchange.
-_AT_ONCE, _COMPETING = 32, 8
-# An exchange must lower the sample's cost by this share, and by more than rounding of the rows'
-# squared norms makes up (in units of the dtype's resolution).
-_LEAST_GAIN, _ROUNDING = 1e-5, 8.0
+# Rows drawn at a time, of which the best may be the new center of an exchange.
+_AT_ONCE = 32
+# Rounds of exchanges, and rows drawn in one, at least: as many as there are centers.
+ROUNDS, _TRIES = 4, 128
+# Lloyd steps on the sample before the exchanges, and after each round of them.
+STEPS = 5
+# An exchange must lower the cost by more than rounding of the rows' squared norms makes up, in
+# units of the dtype's resolution.
+_ROUNDING = 8.0
 
 
 def improve_on_sample(
@@ -182,21 +141,18 @@ def improve_on_sample(
     sample: Sample,
     rng: np.random.Generator,
     *,
-    rounds: int,
-    tries: int,
-    steps: int,
+    rounds: int = ROUNDS,
+    steps: int = STEPS,
 ) -> np.ndarray:
     """Exchange centers and run Lloyd steps on the sample, several times; keep what is better.
 
     Parameters
     ----------
-    centers : ndarray of shape (k, n_features), float64, k >= 2
+    centers : ndarray of shape (k, n_features), float64
     sample : Sample
     rng : numpy.random.Generator
-    rounds : int
-    tries : int
-        Rows drawn a round, by their squared distance to the nearest center.
-    steps : int
+    rounds : int, default 4
+    steps : int, default 5
         Lloyd steps after the exchanges of a round.
 
     Returns
@@ -204,10 +160,12 @@ def improve_on_sample(
     ndarray of shape (k, n_features), float64
         Of at most the sample's cost of ``centers``.
     """
+    if len(centers) < 2:
+        return centers
     best, cost = centers, sample.cost(centers)
     for _ in range(rounds):
         exchange = _Exchange(best, sample)
-        for _ in range(max(1, tries // _AT_ONCE)):
+        for _ in range(max(_TRIES, len(centers)) // _AT_ONCE):
             exchange.try_some_rows(rng)
         if not exchange.count:
             continue
@@ -255,10 +213,9 @@ class _Exchange:
         drawn = np.searchsorted(mass, rng.random(_AT_ONCE) * mass[-1], side="right")
         rows = self._sample.x[np.minimum(drawn, len(mass) - 1)].astype(np.float64)
         sq = self._sample.sq_distances(rows)
-        for some in slices(_AT_ONCE, _COMPETING):
-            which, leaving, gain = self._best(sq[some])
-            if gain > max(_LEAST_GAIN * mass[-1], self._noise):
-                self._put(leaving, rows[some][which], sq[some][which])
+        which, leaving, gain = self._best(sq)
+        if gain > self._noise:
+            self._put(leaving, rows[which], sq[which])
 
     def _best(self, sq: np.ndarray) -> tuple[int, int, float]:
         """Return which row should come, which center go, and by how much the cost would fall.

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from localkmeans_spark.kernel.differences import sq_distances_by_product
 from localkmeans_spark.kernel.draws import Arrivals, sq_distances_to_nearest, weighted_indices
-from localkmeans_spark.kernel.lloyd import Block, lloyd_step, means_or_kept
+from localkmeans_spark.kernel.lloyd import Block, lloyd_steps
 from localkmeans_spark.kernel.nearest import Scorer
 from localkmeans_spark.kernel.sample import Sample
 
 # Candidates made ready at a time, at least.
 _BATCH = 256
-# Pairs of close rows that are listed at once.
-_MANY_PAIRS = 1 << 22
 # Up to here more draws for each center cost the driver little.
 _FEW_CLUSTERS = 100
 # From so many centers on, a draw is judged by the rows around it, about so many.
@@ -48,13 +45,7 @@ def reduce_candidates(
         new = candidates[weighted_indices(mass * nearest, 1, rng)]
         centers = np.concatenate([centers, new])
         np.minimum(nearest, sq_distances_to_nearest(candidates, new), out=nearest)
-    blocks = [Block(np.ascontiguousarray(candidates), mass)]
-    for _ in range(steps):
-        moved = means_or_kept(*lloyd_step(blocks, centers), centers)
-        if np.array_equal(moved, centers):
-            break
-        centers = moved
-    return centers
+    return lloyd_steps([Block(np.ascontiguousarray(candidates), mass)], centers, steps)
 
 
 def distinct_rows(rows: np.ndarray, resolution: np.ndarray) -> np.ndarray:
@@ -77,13 +68,11 @@ def distinct_rows(rows: np.ndarray, resolution: np.ndarray) -> np.ndarray:
 
     tree = cKDTree(scaled)
     kept = np.ones(len(rows), dtype=bool)
-    if tree.count_neighbors(tree, 1.0, p=np.inf) - len(rows) <= _MANY_PAIRS:
-        kept[tree.query_pairs(r=1.0, p=np.inf, output_type="ndarray").max(axis=1)] = False
-        return rows[kept]
-    for place in range(len(rows)):
+    n_close = tree.query_ball_point(scaled, 1.0, p=np.inf, return_length=True)
+    for place in np.flatnonzero(n_close > 1):
         if kept[place]:
-            later = np.flatnonzero(kept[place + 1 :]) + place + 1
-            kept[later[(np.abs(scaled[later] - scaled[place]) <= 1.0).all(axis=1)]] = False
+            close = np.array(tree.query_ball_point(scaled[place], 1.0, p=np.inf))
+            kept[close[close > place]] = False
     return rows[kept]
 
 
@@ -133,7 +122,8 @@ def choose_centers(
     pool = _Pool(arrivals, centers, k, resolution, rng)
     judge = None
     if sample is not None:
-        judge = (_Judge if k - len(centers) < _MANY_CLUSTERS else _LocalJudge)(sample, centers)
+        is_local = k - len(centers) >= _MANY_CLUSTERS
+        judge = _Judge(sample, centers, _ROWS_AROUND if is_local else len(sample.x))
     while pool.count < k:
         rows = pool.candidates(trials)
         if not len(rows):
@@ -147,63 +137,50 @@ def n_trials(k: int) -> int:
     return (2 if k <= _FEW_CLUSTERS else 1) * (2 + int(np.log(k)))
 
 
-def _sq_distances_to_nearest(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    if len(centers) < _MANY_CLUSTERS:
-        return sq_distances_by_product(rows, centers).min(axis=1)
-    return sq_distances_to_nearest(rows, centers)
-
-
 class _Judge:
-    """Which candidate lowers the sample's cost most; keeps its distances to the centers."""
+    """Which candidate lowers the sample's cost most, as the rows around it tell.
 
-    def __init__(self, sample: Sample, centers: np.ndarray) -> None:
-        self._sample = sample
-        self._nearest = sample.nearest_sq_distances(centers)
-        # Ratios are enough to tell which is best, and stay in the range of single precision.
-        self._weight = (sample.weight / sample.weight.max()).astype(sample.x.dtype)
+    A new center among many takes few rows, and most of them from its own surroundings: the rows
+    nearest the same anchor. So the work is that of a few thousand rows a candidate, however large
+    the sample. With one anchor, for few centers, all rows tell.
 
-    def best_of(self, rows: np.ndarray) -> int:
-        """Return the row with which the sample costs least, now one of the centers."""
-        with_each = np.minimum(self._sample.sq_distances(rows), self._nearest)
-        best = int((with_each @ self._weight).argmin())
-        self._nearest = with_each[best]
-        return best
-
-
-class _LocalJudge:
-    """The same for many centers: a candidate is judged by the sample's rows nearest one anchor.
-
-    A new center among many takes few rows, and most of them from its own surroundings. So the
-    work is that of a few thousand rows a candidate, however large the sample.
+    Parameters
+    ----------
+    sample : Sample
+    centers : ndarray of shape (c, n_features), float64
+        Those chosen already.
+    rows_around : int
+        About how many rows there are to an anchor.
     """
 
-    def __init__(self, sample: Sample, centers: np.ndarray) -> None:
-        self._anchors = sample.x[::_ROWS_AROUND]
-        self._half_sq_norms = 0.5 * sample.sq_norms[::_ROWS_AROUND]
+    def __init__(self, sample: Sample, centers: np.ndarray, rows_around: int) -> None:
+        self._anchors = sample.x[::rows_around]
+        self._half_sq_norms = 0.5 * sample.sq_norms[::rows_around]
         labels = np.empty(len(sample.x), dtype=np.int32)
         Scorer(self._anchors.astype(np.float64)).nearest(sample.x, labels)
         order = np.argsort(labels, kind="stable")
         self._bounds = np.searchsorted(labels[order], np.arange(len(self._anchors) + 1))
-        self._x, self._sq_norms = sample.x[order], sample.sq_norms[order]
-        self._nearest = sample.nearest_sq_distances(centers)[order]
-        self._weight = (sample.weight / sample.weight.max()).astype(self._x.dtype)[order]
+        self._sample = sample.taken(order)
+        self._nearest = sq_distances_to_nearest(self._sample.x, centers).astype(sample.x.dtype)
+        # Ratios are enough to tell which is best, and stay in the range of single precision.
+        weight = self._sample.weight
+        self._weight = (weight / weight.max()).astype(sample.x.dtype)
 
     def best_of(self, rows: np.ndarray) -> int:
         """Return the row with which the rows around it gain most, now one of the centers."""
-        narrow = rows.astype(self._x.dtype)
+        narrow = rows.astype(self._anchors.dtype)
         places = (narrow @ self._anchors.T - self._half_sq_norms).argmax(axis=1)
-        gains, found = [], []
-        for row, place in zip(narrow, places, strict=True):
+        best, most, now = 0, -1.0, (slice(0), self._nearest[:0])
+        for place in np.unique(places):
+            mine = np.flatnonzero(places == place)
             around = slice(self._bounds[place], self._bounds[place + 1])
-            sq = self._x[around] @ (-2.0 * row)
-            sq += self._sq_norms[around]
-            sq += row @ row
-            np.maximum(sq, 0.0, out=sq)
-            np.minimum(sq, self._nearest[around], out=sq)
-            gains.append(float((self._nearest[around] - sq) @ self._weight[around]))
-            found.append((around, sq))
-        best = int(np.argmax(gains))
-        around, sq = found[best]
+            before = self._nearest[around]
+            sq = np.minimum(self._sample.sq_distances(rows[mine], around), before)
+            gains = (before - sq) @ self._weight[around]
+            first = int(gains.argmax())
+            if gains[first] > most:
+                best, most, now = int(mine[first]), float(gains[first]), (around, sq[first])
+        around, sq = now
         self._nearest[around] = sq
         return best
 
@@ -260,7 +237,7 @@ class _Pool:
             return 1.0
         # A few thousand say enough.
         some = slice(0, 4096)
-        now = np.minimum(before[some], _sq_distances_to_nearest(rows[some], self.centers))
+        now = np.minimum(before[some], sq_distances_to_nearest(rows[some], self.centers))
         return max(1.0 / (len(now) + 1.0), float((now / before[some]).mean()))
 
     def _look_at_more(self) -> None:
@@ -272,7 +249,7 @@ class _Pool:
         now = self._arrivals.sq_distances[more].copy()
         new = self._found[self._start : self.count]
         if len(new):
-            np.minimum(now, _sq_distances_to_nearest(rows, new), out=now)
+            np.minimum(now, sq_distances_to_nearest(rows, new), out=now)
         self._alive = np.concatenate([self._alive, more])
         self._now = np.concatenate([self._now, now])
         fresh = np.ones(len(self._alive), dtype=bool)

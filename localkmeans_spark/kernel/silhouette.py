@@ -9,10 +9,8 @@ import numpy as np
 
 from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.chunks import rows_per_chunk, slices
-from localkmeans_spark.kernel.differences import sq_distances_by_product
 from localkmeans_spark.kernel.distances import all_sq_distances
 from localkmeans_spark.kernel.lloyd import Block
-from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 
 class Moments(NamedTuple):
@@ -65,7 +63,7 @@ def silhouette_sums(
         for rows in slices(len(x), rows_per_chunk(x.shape[1], k, 8)):
             own = labels[rows]
             w = np.ones(len(own)) if weight is None else weight[rows]
-            sq = _sq_distances(x[rows], means)
+            sq = all_sq_distances(x[rows], means)
             at = np.arange(len(own)), own
             distances += np.bincount(own, w * np.sqrt(sq[at]), k)
             sq += extra
@@ -78,9 +76,3 @@ def silhouette_sums(
             apart = np.divide(nearest - within, larger, out=np.zeros(len(own)), where=larger > 0)
             silhouettes += np.bincount(own, np.where(is_alone, 0.0, w * apart), k)
     return silhouettes, distances
-
-
-def _sq_distances(x: np.ndarray | SparseRows, means: np.ndarray) -> np.ndarray:
-    if isinstance(x, SparseRows):
-        return all_sq_distances(x, means)
-    return sq_distances_by_product(x.astype(np.float64, copy=False), means)

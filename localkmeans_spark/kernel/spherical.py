@@ -16,8 +16,6 @@ from localkmeans_spark.kernel.sparse_rows import SparseRows
 
 # Squared distance of unit vectors to cosine distance.
 COSINE_OF_SQ = 0.5
-# Norms in between come from squares that neither overflowed nor vanished.
-_SAFE = (1e-140, 1e140)
 # Centers this near to length 1 are left as they are, bit for bit.
 _UNIT = 1e-12
 
@@ -39,13 +37,10 @@ def unit_rows(x: Any) -> tuple[Any, np.ndarray | None]:
     """
     wide = x.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        # By a power of two first, which is exact: then no square overflows or vanishes.
+        _, exponents = np.frexp(_largest(wide))
+        wide = _divided(wide, np.ldexp(1.0, exponents - 1))
         norms = _norms(wide)
-        if not ((norms > _SAFE[0]) & (norms < _SAFE[1])).all():
-            # Largest entry first: then no square overflows or vanishes.
-            largest = _largest(wide)
-            scaled = _divided(wide, np.where(largest > 0, largest, 1.0))
-            norms = _norms(scaled)
-            wide = scaled
         is_zero = norms == 0
         units = _divided(wide, np.where(is_zero, 1.0, norms))
     return units, is_zero if is_zero.any() else None

@@ -45,9 +45,8 @@ def typical(blocks: Sequence[Block]) -> Typical:
     -----
     At most 256 rows or 32 MB of them made dense, at least 17 rows. Runs on: executor.
     """
-    n_features = blocks[0].x.shape[1]
     n = sum(len(block.x) for block in blocks)
-    wanted = min(n, max(_FEWEST, min(_ROWS, _NUMBERS // max(1, n_features))))
+    wanted = min(n, rows_looked_at(blocks[0].x.shape[1]))
     places = np.unique(np.linspace(0, n - 1, wanted).astype(np.int64))
     starts = np.cumsum([0] + [len(block.x) for block in blocks])
     some = [
@@ -55,12 +54,47 @@ def typical(blocks: Sequence[Block]) -> Typical:
         for block, start in zip(blocks, starts, strict=False)
     ]
     x = np.concatenate(some).astype(np.float64)
+    middle, apart = _from_middle(x)
+    sq = np.einsum("nd,nd->n", apart, apart)
+    apart.sort(axis=0)
+    return Typical(middle, apart[3 * len(x) // 4], _scale(sq))
+
+
+def rows_looked_at(n_features: int) -> int:
+    """Say how many rows show what a partition's rows are like."""
+    return max(_FEWEST, min(_ROWS, _NUMBERS // max(1, n_features)))
+
+
+def _from_middle(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     middle = np.sort(x, axis=0)[len(x) // 2]
-    x -= middle
-    np.abs(x, out=x)
-    sq = np.einsum("nd,nd->n", x, x)
-    x.sort(axis=0)
-    return Typical(middle, x[3 * len(x) // 4], _scale(sq))
+    return middle, np.abs(x - middle)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def origin_of(x: np.ndarray) -> np.ndarray:
+    """Choose the frame of a partition from its first rows.
+
+    Zero for a column whose values surround or come near zero; about the median for a column that
+    lies far from zero compared with its spread, where products of raw values would lose all
+    digits (1e6 + noise in float32, 1e9 + noise in float64). The median is rounded to a power of
+    two several times the spread, so that partitions with alike rows come to the same frame. A few
+    values far from all others do not count for the spread.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_features), n >= 1, finite
+
+    Returns
+    -------
+    ndarray of shape (n_features,), float64
+    """
+    middle, apart = _from_middle(x.astype(np.float64))
+    apart.sort(axis=0)
+    usual = apart[3 * len(x) // 4]
+    spread = np.where(usual > 0, 3.0 * usual, apart[-1])
+    cell = np.ldexp(1.0, np.frexp(spread)[1] + 3)
+    rounded = np.where(spread > 0, np.rint(middle / cell) * cell, middle)
+    return np.where(np.abs(middle) > 16.0 * spread, rounded, 0.0)
 
 
 def _scale(sq: np.ndarray) -> float:

@@ -163,6 +163,6 @@ def test_long_work_of_the_driver_is_told(monkeypatch, caplog):
     with caplog.at_level("INFO", "localkmeans_spark"):
         seeded(rows, 9, "k-means++")
         assert not caplog.messages
-        monkeypatch.setattr(seeding, "_TOLD_WORK", 1000)
+        monkeypatch.setattr(seeding, "_LONG_WORK", 1000)
         seeded(rows, 9, "k-means++")
     assert "the driver chooses up to 8 centers among" in caplog.messages[0]

@@ -78,7 +78,7 @@ def test_the_law_of_algorithm_2(is_weighted):
 
 
 def test_the_law_holds_when_passes_run_out_of_candidates(monkeypatch):
-    monkeypatch.setattr(seeding, "_MIN_CANDIDATES", 1)
+    monkeypatch.setattr(seeding, "_LEAST_MISSING", 1)
     monkeypatch.setattr(seeding, "_CANDIDATES", 1)
     monkeypatch.setattr(seeding, "_FRUITLESS_PASSES", 1000)
     counts, passes = observed.__wrapped__(in_few_passes, False)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from localkmeans_spark.kernel import bounds
+from localkmeans_spark.kernel import differences
 from localkmeans_spark.kernel.bounds import Bounds, half_gaps
 
 
@@ -84,7 +84,7 @@ def test_no_row_that_changes_is_left_out_and_few_others_are_looked_at(dtype: str
 def test_half_gaps_are_half_the_way_to_the_nearest_center(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounds, "_GAPS_AT_ONCE", 4)
+    monkeypatch.setattr(differences, "rows_made_dense", lambda k: 4)
     centers = np.random.default_rng(2).normal(size=(11, 3)) * [1.0, 5.0, 0.1]
     apart = cdist(centers, centers)
     np.fill_diagonal(apart, np.inf)
