@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 
 from localkmeans_spark.data.arrow_rows import binary_views
 from localkmeans_spark.data.block_frame import BATCH_BYTES, BYTES_PER_BATCH
+from localkmeans_spark.data.limits import SUMMARY_BYTES
 from localkmeans_spark.data.partition import (
     Answer,
     Enclosed,
@@ -35,9 +36,6 @@ from localkmeans_spark.spark_private import plan_text
 # Payloads up to this size travel with the query, larger ones as a file that the session keeps: a
 # query of 32 MB takes seconds, one of 128 MB is refused.
 _ENCLOSED_BYTES = 8 << 20
-# Answers up to this size together come to the client; larger ones are merged by tasks before, which
-# about doubles the time of a job.
-_DIRECT_BYTES = 256 << 20
 _ANSWERS = "task long, answer binary"
 _SPLITS = re.compile(r"splits=(\d+)")
 
@@ -96,7 +94,8 @@ class FrameJobs:
             empty_too=empty_too,
         )
         answers = self._tasks.mapInArrow(partial(_answer, run=run), _ANSWERS)
-        if self._n_tasks * summary_bytes > _DIRECT_BYTES:
+        # Merging by tasks first about doubles the time of a job.
+        if self._n_tasks * summary_bytes > SUMMARY_BYTES:
             n_groups = max(1, round(self._n_tasks**0.5))
             grouped = answers.repartition(n_groups, "task")
             answers = grouped.mapInArrow(partial(_merged, merge=merge), _ANSWERS)

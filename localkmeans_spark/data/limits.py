@@ -21,6 +21,9 @@ _SHARE = 8
 # What all partitions send in the first pass is in the driver's JVM up to twice, and beside it room
 # is needed to work.
 _FIRST_PASS_SHARE = 4
+# Answers of a job that an executor, or the driver at once, is to hold: of more requests there will
+# be more jobs, and of more tasks they are merged by tasks first.
+SUMMARY_BYTES = 256 << 20
 
 
 class Room:

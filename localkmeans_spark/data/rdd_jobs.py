@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
+from localkmeans_spark.data.limits import SUMMARY_BYTES
 from localkmeans_spark.data.partition import (
     Answer,
     Enclosed,
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
 
 # Summaries of all tasks together up to this size go straight to the driver.
 DIRECT_BYTES = 32 << 20
-# Through a tree, the driver takes this much at once; Spark refuses spark.driver.maxResultSize.
-TREE_BYTES = 256 << 20
-# Every level is a stage of its own.
-_MAX_DEPTH = 5
 
 
 def tree_depth(n_tasks: int, summary_bytes: int) -> int:
@@ -44,10 +41,10 @@ def tree_depth(n_tasks: int, summary_bytes: int) -> int:
     """
     if n_tasks * summary_bytes <= DIRECT_BYTES:
         return 1
-    for depth in range(2, _MAX_DEPTH):
-        if n_tasks ** (1.0 / depth) * summary_bytes <= TREE_BYTES:
+    for depth in (2, 3, 4):  # every level is a stage of its own
+        if n_tasks ** (1.0 / depth) * summary_bytes <= SUMMARY_BYTES:
             return depth
-    return _MAX_DEPTH
+    return 5
 
 
 # Tasks a core: enough to even out partitions of different sizes, few enough to keep the fixed cost

@@ -33,7 +33,6 @@ from localkmeans_spark.spark_private import HadoopPath
 logger = logging.getLogger("localkmeans_spark")
 
 _PREFIX = "localkmeans-"
-_DIGEST_BYTES = 32
 
 
 def open_checkpoint(session: SparkSession, config: FitConfig) -> Checkpoint:
@@ -178,7 +177,8 @@ def pack(values: list[Any], arrays: dict[str, Any]) -> bytes:
 
 def unpack(data: bytes) -> tuple[list[Any], dict[str, np.ndarray]]:
     """Return what :func:`pack` was given."""
-    digest, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+    size = hashlib.sha256().digest_size
+    digest, body = data[:size], data[size:]
     if hashlib.sha256(body).digest() != digest:
         raise ValueError("cut or damaged")
     with np.load(io.BytesIO(body), allow_pickle=False) as file:

@@ -7,7 +7,6 @@ scatter (first pass) and sums of the rows' silhouettes and distances (second pas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -88,7 +87,6 @@ def _measures(data: DataSummary, moments: Moments, sums: Any, agreement: float) 
 
 
 class _Sums(NamedTuple):
-    partitions: np.ndarray
     sums: np.ndarray
     weights: np.ndarray
     inertia: np.ndarray
@@ -124,29 +122,30 @@ def _add_up(partition: Partition, order: tuple[Frame, np.ndarray]) -> _Sums:
     _, weights, inertia = assign_blocks(partition.blocks, own, sums)
     sums += weights[:, None] * (partition.origin - frame.mean)
     grids = frame.sum_grids[:, None]
-    return _Sums(np.array([partition.number]), on_grids(sums, grids), weights[None], inertia[None])
+    return _Sums(on_grids(sums, grids), weights[None], inertia[None])
 
 
 def _silhouettes_of(data: DataSummary, centers: np.ndarray, moments: Moments) -> Request:
     """Ask for sums of silhouettes and of distances from the means, two arrays of shape (k,)."""
     order = data.frame, centers, moments
     return Request(
-        "measure", "silhouettes", _add_silhouettes, order, add, _in_order, 16 * len(centers)
+        "measure", "silhouettes", _add_silhouettes, order, _joined, _sum, 16 * len(centers)
     )
 
 
-def _add_silhouettes(
-    partition: Partition, order: tuple[Frame, np.ndarray, Moments]
-) -> list[tuple[int, np.ndarray]]:
+def _add_silhouettes(partition: Partition, order: tuple[Frame, np.ndarray, Moments]) -> np.ndarray:
     frame, centers, moments = order
     own = _own(centers, frame) - partition.origin
     moments = moments._replace(means=frame.to_partition(moments.means, partition))
-    return [(partition.number, np.stack(silhouette_sums(partition.blocks, own, moments)))]
+    return np.stack(silhouette_sums(partition.blocks, own, moments))[None]
 
 
-def _in_order(found: list[tuple[int, np.ndarray]]) -> np.ndarray:
-    ordered = sorted(found, key=lambda item: item[0])
-    return np.stack([sums for _, sums in ordered]).sum(axis=0)
+def _joined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return np.concatenate([left, right])
+
+
+def _sum(found: np.ndarray) -> np.ndarray:
+    return np.sort(found, axis=0).sum(axis=0)
 
 
 def _agreements(partitions: Partitions, found: Sequence[np.ndarray], seed: int) -> list[float]:

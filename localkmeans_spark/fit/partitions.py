@@ -14,7 +14,13 @@ from pyspark.sql import DataFrame
 from localkmeans_spark.config import FitConfig
 from localkmeans_spark.data.block_frame import block_frame
 from localkmeans_spark.data.frame_jobs import FrameJobs
-from localkmeans_spark.data.limits import FirstPassOrder, Room, describe_within, unpack
+from localkmeans_spark.data.limits import (
+    SUMMARY_BYTES,
+    FirstPassOrder,
+    Room,
+    describe_within,
+    unpack,
+)
 from localkmeans_spark.data.partition import nothing
 from localkmeans_spark.data.rdd_jobs import RddJobs
 from localkmeans_spark.data.standardize import on_scaled, standardised
@@ -24,9 +30,6 @@ from localkmeans_spark.errors import Fact, count_of, invalid
 from localkmeans_spark.fit.requests import Request, together
 from localkmeans_spark.fit.run import JobCost
 from localkmeans_spark.spark_private import Py4JError, is_connect
-
-# Memory that the summaries of one job may take on an executor; more requests make more jobs.
-_JOB_BYTES = 256 << 20
 
 
 class Partitions(Protocol):
@@ -84,7 +87,7 @@ def open_partitions(
         if config.data.standardize:
             data = standardised(data, statistics, config)
         jobs.all_read()
-        job_bytes = min(_JOB_BYTES, room.for_centers)
+        job_bytes = min(SUMMARY_BYTES, room.for_centers)
         partitions = BlockPartitions(jobs, data, dict(found.partitions), job_bytes, config.owner)
         partitions.check(found.partitions)  # no number twice
         yield partitions

@@ -257,9 +257,8 @@ def _local_round(partition: Partition, frame_and_order: tuple[Frame, Order]) -> 
 
 
 class Assignment(NamedTuple):
-    """What exact labels give: sizes (k,); weights and inertia (n_partitions, k)."""
+    """What exact labels give: sizes (k,); weights and inertia (n_partitions, k), each sorted."""
 
-    partitions: np.ndarray
     sizes: np.ndarray
     weights: np.ndarray
     inertia: np.ndarray
@@ -268,7 +267,7 @@ class Assignment(NamedTuple):
 def assignment(centers: np.ndarray) -> Request:
     """Label every row exactly with the nearest of absolute centers, the last pass of a run.
 
-    The answer is an :class:`Assignment`, partitions in their order.
+    The answer is an :class:`Assignment`.
     """
     name = "final cost and sizes"
     nbytes = 24 * len(centers)
@@ -282,16 +281,16 @@ def _assign(partition: Partition, centers: np.ndarray) -> Assignment:
     sizes, weights, inertia = assign_blocks(partition.blocks, centers)
     if partition.is_unit:
         inertia *= COSINE_OF_SQ
-    return Assignment(np.array([partition.number]), sizes, weights[None], inertia[None])
+    return Assignment(sizes, weights[None], inertia[None])
 
 
 def merge_by_partition(left: Any, right: Any) -> Any:
-    """Merge tuples of which the second array is a sum, the others have a row a partition."""
-    pairs = enumerate(zip(left, right, strict=True))
-    return type(left)(*(add(*pair) if at == 1 else np.concatenate(pair) for at, pair in pairs))
+    """Merge tuples of which the first array is a sum, the others have a row a partition."""
+    first, *others = zip(left, right, strict=True)
+    return type(left)(add(*first), *map(np.concatenate, others))
 
 
 def in_order(found: Any) -> Any:
-    """Put such a tuple, whose first array has the partitions' numbers, into their order."""
-    order = np.argsort(found[0])
-    return type(found)(*(each if at == 1 else each[order] for at, each in enumerate(found)))
+    """Sort such rows column by column, so that sums of them know no order of merging."""
+    first, *others = found
+    return type(found)(first, *(np.sort(each, axis=0) for each in others))

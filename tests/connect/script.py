@@ -152,15 +152,15 @@ def main() -> None:
     spark = builder.config("spark.sql.warehouse.dir", f"{sys.argv[1]}/warehouse").getOrCreate()
     names = [name for name in FITS if name not in NOT_HERE] if "all" in sys.argv else MOST
     found: dict[str, Any] = {"fits": {name: result_of(spark, name) for name in names}}
-    limit, direct = frame_jobs._ENCLOSED_BYTES, frame_jobs._DIRECT_BYTES
+    limit, direct = frame_jobs._ENCLOSED_BYTES, frame_jobs.SUMMARY_BYTES
     frame_jobs._ENCLOSED_BYTES = 100
     found["payload in a file"] = {name: result_of(spark, name) for name in SOME}
     frame_jobs._ENCLOSED_BYTES = limit
     found["tasks"] = [_n_answers(spark)]
-    frame_jobs._DIRECT_BYTES = 0
+    frame_jobs.SUMMARY_BYTES = 0
     found["tasks"].append(_n_answers(spark))
     found["answers merged by tasks"] = {name: result_of(spark, name) for name in SOME}
-    frame_jobs._DIRECT_BYTES = direct
+    frame_jobs.SUMMARY_BYTES = direct
 
     frame = FITS["dense"][0](spark)
     rows = frame.selectExpr("features", "features[0] as first")

@@ -44,7 +44,7 @@ def test_the_best_is_returned_and_the_record_tells_of_all(digits, mode):
     assert result.record.inertia == min(r.inertia for r in restarts if r.dropped is None)
     assert sum(row.dropped is not None for row in restarts) >= 2
     for row in restarts:
-        assert row.dropped is None or row.n_rounds == row.dropped
+        assert row.dropped is None or row.n_rounds <= row.dropped  # less if it had converged
     again = fit(digits, config)
     assert again.centers.tobytes() == result.centers.tobytes()
     assert again.record.restarts == restarts
@@ -93,7 +93,7 @@ def test_fits_side_by_side_are_the_fits_alone(spark, digits):
 
 def test_many_sets_of_centers_are_cut_into_jobs(spark, digits, monkeypatch):
     whole = fit(digits, FitConfig(k=10, seed=1, n_init=4))
-    monkeypatch.setattr("localkmeans_spark.fit.partitions._JOB_BYTES", 8 * 10 * 64 * 2)
+    monkeypatch.setattr("localkmeans_spark.fit.partitions.SUMMARY_BYTES", 8 * 10 * 64 * 2)
     cut = fit(digits, FitConfig(k=10, seed=1, n_init=4))
     assert cut.centers.tobytes() == whole.centers.tobytes()
 

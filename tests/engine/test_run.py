@@ -35,7 +35,7 @@ def play(fit, bounds, disagreement=0.0):
 
 
 def exact(inertia):
-    return Assignment(np.array([0]), np.array([1]), np.ones((1, 1)), np.array([[inertia]]))
+    return Assignment(np.array([1]), np.ones((1, 1)), np.array([[inertia]]))
 
 
 def test_the_first_restart_has_the_seed_itself_and_the_others_their_own():
