@@ -8,6 +8,9 @@ import numpy as np
 
 from localkmeans_spark.params import PARAMETERS
 
+# Shown in front of messages about a fit.
+OWNER = "LocalKMeans"
+
 
 @dataclass(frozen=True)
 class DataConfig:
@@ -42,8 +45,6 @@ class FitConfig:
     initial_centers : ndarray of shape (k, n_features), float64, or None
     seed_given : bool
         False when the user left the seed open; a checkpoint may then bring its own.
-    owner : str
-        Class name shown in error messages.
     """
 
     k: int = PARAMETERS["k"].default
@@ -60,5 +61,4 @@ class FitConfig:
     n_init: int = PARAMETERS["nInit"].default
     empty_clusters: str = PARAMETERS["emptyClusters"].default
     checkpoint_dir: str | None = None
-    owner: str = "LocalKMeans"
     data: DataConfig = field(default_factory=DataConfig)

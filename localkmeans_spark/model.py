@@ -180,9 +180,9 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
         -------
         int, or ndarray of shape (n,), int32
         """
-        rows, single = row_matrix(value, "LocalKMeansModel")
+        rows, single = row_matrix(value)
         if rows.shape[1] != self.numFeatures:
-            raise wrong_width("LocalKMeansModel", "value", self.numFeatures, rows.shape[1])
+            raise wrong_width("value", self.numFeatures, rows.shape[1])
         labels, _, usable = label_rows(rows, self.frame, with_costs=False)
         if usable is not None:
             raise unusable_rows(self.frame, int((~usable).sum()))
@@ -306,7 +306,7 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
         subject = f"column '{config.features_col}'"
         if config.features_cols:
             subject = f"columns {', '.join(config.features_cols)}"
-        return RowRule("LocalKMeansModel", subject, on_invalid, tells_width)
+        return RowRule(subject, on_invalid, tells_width)
 
     def _scores(
         self,
@@ -320,14 +320,14 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
         self._check_features()
         if (self.getDistanceMeasure() == "cosine") != self.frame.is_cosine:
             raise invalid(
-                rule.owner, "parameter 'distanceMeasure'", "the one the model was made with",
+                "LocalKMeansModel", "parameter 'distanceMeasure'", "the one the model was made with",
                 self.getDistanceMeasure(),
                 "Make LocalKMeansModel(centers, distanceMeasure=...) for another one.",
             )  # fmt: skip
-        columns = ingest_columns(dataset, self._data_config(), rule.owner)
+        columns = ingest_columns(dataset, self._data_config(), "LocalKMeansModel")
         known = columns.n_features
         if known is not None and known != self.centers.shape[1]:
-            raise wrong_width(rule.owner, rule.subject, self.centers.shape[1], known)
+            raise wrong_width(rule.subject, self.centers.shape[1], known)
         allow_vector_columns(dataset)
         if not is_connect(dataset.sparkSession):
             use_drivers_python(dataset.sparkSession.sparkContext)

@@ -133,7 +133,7 @@ def or_raise(value: Column, label: Column, rule: RowRule, frame: ModelFrame) -> 
     mark = "<found>"
     n_features = frame.centers.shape[1]
     counted = invalid_rows(rule, frame, f"{mark} such row(s) in one batch of rows")
-    width = wrong_width(rule.owner, rule.subject, n_features, mark)
+    width = wrong_width(rule.subject, n_features, mark)
     message = F.when(label > WIDTH_CODE, _told(counted, mark, -label)).otherwise(
         _told(width, mark, F.lit(WIDTH_CODE) - label)
     )
@@ -178,7 +178,7 @@ def evaluate_scores(
     counted = dataset.where(weight.isNull() | (weight != 0))
     rows = counted.select(scores.alias("s"), weight.alias("w"))
     usable = (F.col("w") >= 0) & (F.col("w") < float("inf"))
-    with told_plainly(rule.owner):
+    with told_plainly("LocalKMeansModel"):
         found = (
             rows.groupBy(F.col("s.label"))
             .agg(
@@ -193,10 +193,10 @@ def evaluate_scores(
     k, n_features = shape
     widths = [WIDTH_CODE - label for label in totals if label is not None and label < 0]
     if widths:
-        raise wrong_width(rule.owner, rule.subject, n_features, min(widths))
+        raise wrong_width(rule.subject, n_features, min(widths))
     n_bad = sum(row[4] for row in found)
     if n_bad:
-        raise bad_weights(rule.owner, weight_subject, count_of(n_bad, "row"))
+        raise bad_weights("LocalKMeansModel", weight_subject, count_of(n_bad, "row"))
     per_cluster = [totals.get(label, (label, 0, 0.0, 0.0)) for label in range(k)]
     inertia = [float(row[3]) for row in per_cluster]
     return LocalKMeansEvaluation(
@@ -236,7 +236,7 @@ def _to_pandas(found: pa.Array) -> Any:
     return found.to_pandas(types_mapper={pa.int32(): pd.Int32Dtype()}.get)
 
 
-def row_matrix(value: Any, owner: str) -> tuple[Any, bool]:
+def row_matrix(value: Any) -> tuple[Any, bool]:
     """Return a Vector, list, array or scipy matrix as rows, and whether it was one row.
 
     Raises
@@ -255,7 +255,7 @@ def row_matrix(value: Any, owner: str) -> tuple[Any, bool]:
                 return rows, single
             shown = Fact(count_of(n_bad, "NaN or infinite number"))
     raise invalid(
-        owner, "value", "a row or a matrix of finite numbers", shown,
+        "LocalKMeansModel", "value", "a row or a matrix of finite numbers", shown,
         "Give a vector, a list or an array, without null, NaN or infinity.",
     )  # fmt: skip
 

@@ -67,8 +67,6 @@ class RowRule(NamedTuple):
 
     Attributes
     ----------
-    owner : str
-        Class shown in messages.
     subject : str
         The features as the user knows them, for example ``"column 'features'"``.
     on_invalid : str
@@ -79,7 +77,6 @@ class RowRule(NamedTuple):
         instead of raising, which would show the user a worker's stack trace.
     """
 
-    owner: str
     subject: str
     on_invalid: str
     tells_width: bool = False
@@ -196,7 +193,7 @@ def score_column(
             labels[:] = WIDTH_CODE - min(int(lengths[0]), -WIDTH_CODE - 1)
             return Scored(labels, ~is_null, costs, distances)
         found = ", ".join(str(length) for length in lengths[:3])
-        raise wrong_width(rule.owner, rule.subject, n_features, found or "indices outside a row")
+        raise wrong_width(rule.subject, n_features, found or "indices outside a row")
     found_labels, found_costs, usable = label_rows(rows.x, frame, with_costs)
     kept = rows.kept if usable is None else rows.kept[usable]
     labels[kept], is_null[kept] = found_labels, False
@@ -244,10 +241,10 @@ def _of_distances(labels: np.ndarray, distances: np.ndarray) -> dict[str, pa.Arr
     }
 
 
-def wrong_width(owner: str, subject: str, n_features: int, found: object) -> InvalidInputError:
+def wrong_width(subject: str, n_features: int, found: object) -> InvalidInputError:
     """Build the error for rows of another width than the centers."""
     return invalid(
-        owner,
+        "LocalKMeansModel",
         subject,
         f"{n_features} numbers wide, as the model's centers are",
         Fact(found),
@@ -259,7 +256,7 @@ def invalid_rows(rule: RowRule, frame: ModelFrame, found: str) -> InvalidInputEr
     """Build the error for rows that cannot be labelled."""
     zeros = "rows of zeros, which have no direction for cosine distance"
     return invalid(
-        rule.owner,
+        "LocalKMeansModel",
         rule.subject,
         "free of null, NaN and infinite values, and of "
         + (zeros if frame.is_cosine else frame.too_far()),

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.conf import RuntimeConfig
 
-from localkmeans_spark.config import FitConfig
+from localkmeans_spark.config import OWNER, FitConfig
 from localkmeans_spark.data.columns import ingest_columns
 from localkmeans_spark.data.ingest import BLOCK_SCHEMA, IngestPlan, encode_partition
 from localkmeans_spark.data.limits import Room
@@ -24,7 +24,7 @@ from localkmeans_spark.spark_private import binary_rdd, is_connect, plan_text, w
 def block_frame(df: DataFrame, config: FitConfig, room: Room) -> DataFrame:
     """Build (not run) the DataFrame of encoded blocks: one binary column, a row a block."""
     data = config.data
-    columns = ingest_columns(df, data, config.owner)
+    columns = ingest_columns(df, data, OWNER)
     # Rows of unknown width have a feature at least: some k are too large for any rows.
     room.check_centers(1 if columns.n_features is None else columns.n_features)
     plan = IngestPlan(

@@ -7,7 +7,7 @@ from functools import reduce
 
 import numpy as np
 
-from localkmeans_spark.config import FitConfig
+from localkmeans_spark.config import OWNER, FitConfig
 from localkmeans_spark.data.block_format import LeftOut
 from localkmeans_spark.data.partition import Statistics
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
@@ -34,7 +34,7 @@ def check_statistics(found: list[Statistics], config: FitConfig) -> LeftOut:
     with_rows = [item for item in found if item.n_points]
     if with_rows[0].n_features == 0:
         rule, fix = "at least 1 feature long", "Add features."
-        raise invalid(config.owner, _features(config), rule, Fact("0 features"), fix)
+        raise invalid(OWNER, _features(config), rule, Fact("0 features"), fix)
     _check_range(left_out.vanished_rows, with_rows, config)
     return left_out
 
@@ -47,7 +47,7 @@ def _features(config: FitConfig) -> str:
 def several_widths(widths: Collection[int], config: FitConfig) -> InvalidInputError:
     """Build the error for rows of several widths; those of the first rows alone are known."""
     return invalid(
-        config.owner, _features(config), _ONE_LENGTH,
+        OWNER, _features(config), _ONE_LENGTH,
         Fact(f"rows of {min(widths):,} and of {max(widths):,} features"), _MAKE_ONE_LENGTH,
     )  # fmt: skip
 
@@ -62,7 +62,7 @@ def _check_lengths(found: list[Statistics], config: FitConfig) -> None:
     fact = f"{rows} of another length ({other:,} where others have {usual:,} features)"
     if other == usual:
         fact = f"{rows} with indices outside their {usual:,} features"
-    raise invalid(config.owner, _features(config), _ONE_LENGTH, Fact(fact), _MAKE_ONE_LENGTH)
+    raise invalid(OWNER, _features(config), _ONE_LENGTH, Fact(fact), _MAKE_ONE_LENGTH)
 
 
 def bad_weights(owner: str, subject: str, rows: str) -> InvalidInputError:
@@ -79,12 +79,12 @@ def bad_weights(owner: str, subject: str, rows: str) -> InvalidInputError:
 def _check_weights(count: int, found: list[Statistics], config: FitConfig) -> None:
     subject = f"column '{config.data.weight_col}' (weightCol)"
     if count:
-        raise bad_weights(config.owner, subject, count_of(count, "row"))
+        raise bad_weights(OWNER, subject, count_of(count, "row"))
     total = sum(item.sum_weights for item in found)
     least, most = _WEIGHT_RANGE
     if total and not least <= total <= most:
         raise invalid(
-            config.owner,
+            OWNER,
             subject,
             f"of a sum from {least:g} to {most:g}",
             Fact(f"weights that add up to {total:g}"),
@@ -99,7 +99,7 @@ def _check_rows(left_out: LeftOut, found: list[Statistics], config: FitConfig) -
     seen = count_of(n_bad + n_zero + n_points, "row")
     if n_bad and config.data.handle_invalid == "error":
         raise invalid(
-            config.owner,
+            OWNER,
             _features(config),
             "finite numbers in every row",
             Fact(f"{n_bad:,} of {seen} with null, NaN or infinite values"),
@@ -107,7 +107,7 @@ def _check_rows(left_out: LeftOut, found: list[Statistics], config: FitConfig) -
         )
     if n_zero and config.data.handle_invalid == "error":
         raise invalid(
-            config.owner,
+            OWNER,
             _features(config),
             "different from 0 in every row (distanceMeasure='cosine' compares directions)",
             Fact(f"{n_zero:,} of {seen} of zeros"),
@@ -118,7 +118,7 @@ def _check_rows(left_out: LeftOut, found: list[Statistics], config: FitConfig) -
         without = f" ({n_bad} with null, NaN or infinite values left out)" if n_bad else ""
         without += f" ({n_zero} of zeros left out)" if n_zero else ""
         raise invalid(
-            config.owner,
+            OWNER,
             "the data",
             f"at least 1 row{weighted}",
             Fact(f"0 rows{without}"),
@@ -136,7 +136,7 @@ def _check_range(vanished: int, found: list[Statistics], config: FitConfig) -> N
     mass = sum(item.sum_weights for item in found) * size * size
     if config.data.weight_col is not None and size and not _LEAST_MASS < mass < 1 / _LEAST_MASS:
         raise invalid(
-            config.owner,
+            OWNER,
             _features(config),
             f"small enough in weight times square (column '{config.data.weight_col}', weightCol)",
             Fact(f"a sum of about {mass:g}"),
@@ -154,7 +154,7 @@ def _check_range(vanished: int, found: list[Statistics], config: FitConfig) -> N
     else:
         fact = f"values too large for {dtype}"
     raise invalid(
-        config.owner,
+        OWNER,
         _features(config),
         f"between {smallest:g} and {largest:g} in size for dtype='{dtype}'",
         Fact(fact),

@@ -53,7 +53,7 @@ class FrameJobs:
     owner : str
     """
 
-    def __init__(self, blocks: DataFrame, owner: str) -> None:
+    def __init__(self, blocks: DataFrame) -> None:
         self._blocks = self._tasks = blocks
         self._session = blocks.sparkSession
         self._n_lanes = _count_lanes(self._session)

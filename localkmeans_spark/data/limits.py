@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from localkmeans_spark.config import FitConfig
+from localkmeans_spark.config import OWNER, FitConfig
 from localkmeans_spark.data.checks import several_widths
 from localkmeans_spark.data.partition import Partition, Statistics, describe
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
@@ -39,17 +39,15 @@ class Room:
     session : SparkSession
     ks : sequence of int
         Clusters of each set of centers: one set a restart of each parameter map.
-    owner : str
-        Class shown in messages.
     """
 
-    def __init__(self, session: SparkSession, ks: Sequence[int], owner: str) -> None:
+    def __init__(self, session: SparkSession, ks: Sequence[int]) -> None:
         limits = memory_limits(session)
         self._setting = min(limits, key=lambda name: limits[name])
         self._limit = limits[self._setting]
         self._heap_setting = DRIVER_MEMORY if DRIVER_MEMORY in limits else self._setting
         self._heap = limits[self._heap_setting]
-        self._ks, self._owner = ks, owner
+        self._ks = ks
 
     @property
     def for_centers(self) -> int:
@@ -103,7 +101,7 @@ class Room:
         if self._setting == CONNECT_MESSAGES:
             first = "Fit in a classic session (not Spark Connect),"
         return invalid(
-            self._owner,
+            OWNER,
             subject,
             f"at most {_megabytes(limit // share)}, {part}{setting}",
             Fact(_megabytes(needed)),

@@ -70,9 +70,9 @@ class RddJobs:
     n_executors : int
     """
 
-    def __init__(self, blocks: DataFrame, owner: str) -> None:
+    def __init__(self, blocks: DataFrame) -> None:
         self._context = blocks.sparkSession.sparkContext
-        check_workers(self._context, owner)
+        check_workers(self._context)
         self._cached = self._tasks = binary_rdd(blocks)
         self._cached.persist(StorageLevel.MEMORY_AND_DISK_DESER)
         self.n_partitions = self._cached.getNumPartitions()

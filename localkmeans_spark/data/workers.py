@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
+from localkmeans_spark.config import OWNER
 from localkmeans_spark.errors import (
     FULL_DISK,
     GONE_FILE,
@@ -48,7 +49,7 @@ def use_drivers_python(context: SparkContext) -> None:
         context.pythonExec = sys.executable
 
 
-def check_workers(context: SparkContext, owner: str) -> None:
+def check_workers(context: SparkContext) -> None:
     """Raise unless the workers' Python is the driver's version and has what a fit needs.
 
     Runs a job of one task, once in a Spark application; none where workers use this interpreter.
@@ -60,10 +61,10 @@ def check_workers(context: SparkContext, owner: str) -> None:
     try:
         program, missing = _look(context)
     except (Py4JError, PySparkException) as error:
-        raise _unfit(context, str(error), owner) or error from None
+        raise _unfit(context, str(error)) or error from None
     if missing:
         raise invalid(
-            owner, "the Python of Spark's workers", f"able to import {', '.join(_NEEDED)}",
+            OWNER, "the Python of Spark's workers", f"able to import {', '.join(_NEEDED)}",
             Fact(f"{program} without {', '.join(missing)}"), _fix(missing),
         )  # fmt: skip
     _looked_at.add(name)
@@ -82,7 +83,7 @@ def _look(context: SparkContext) -> tuple[str, list[str]]:
     return context.parallelize(_NEEDED, 1).mapPartitions(look).collect()[0]
 
 
-def _unfit(context: SparkContext, message: str, owner: str) -> InvalidInputError | None:
+def _unfit(context: SparkContext, message: str) -> InvalidInputError | None:
     """Say what is wrong with a worker's Python that cannot do anything; None if it is not that."""
     program, version = _NO_PROGRAM.search(message), _OTHER_VERSION.search(message)
     if not (program or version):
@@ -91,7 +92,7 @@ def _unfit(context: SparkContext, message: str, owner: str) -> InvalidInputError
     if version:
         found = f"{context.pythonExec}, which is Python {version[1]}.{version[2]}"
     return invalid(
-        owner, "the Python of Spark's workers", f"Python {context.pythonVer}, as the driver's",
+        OWNER, "the Python of Spark's workers", f"Python {context.pythonVer}, as the driver's",
         Fact(found), "Name such a one by PYSPARK_PYTHON before the session starts.",
     )  # fmt: skip
 

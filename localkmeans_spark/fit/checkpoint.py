@@ -24,7 +24,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from localkmeans_spark._version import __version__
-from localkmeans_spark.config import FitConfig
+from localkmeans_spark.config import OWNER, FitConfig
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.errors import invalid
 from localkmeans_spark.fit.run import Fit
@@ -44,16 +44,16 @@ def open_checkpoint(session: SparkSession, config: FitConfig) -> Checkpoint:
         If the directory cannot be made, before any long work.
     """
     if config.checkpoint_dir is None:
-        return Checkpoint(None, config.owner)
+        return Checkpoint(None)
     try:
         folder = HadoopPath(session, config.checkpoint_dir)
         folder.create()
     except OSError as error:
         raise invalid(
-            config.owner, "parameter 'checkpointDir'", "a directory that can be written to",
+            OWNER, "parameter 'checkpointDir'", "a directory that can be written to",
             config.checkpoint_dir, f"The file system says: {error}.",
         ) from None  # fmt: skip
-    return Checkpoint(folder, config.owner)
+    return Checkpoint(folder)
 
 
 class Checkpoint:
@@ -63,11 +63,10 @@ class Checkpoint:
     ----------
     parent : HadoopPath or None
         The user's ``checkpointDir``; None to keep nothing.
-    owner : str
     """
 
-    def __init__(self, parent: HadoopPath | None, owner: str) -> None:
-        self._parent, self._owner = parent, owner
+    def __init__(self, parent: HadoopPath | None) -> None:
+        self._parent = parent
         self._folder: HadoopPath | None = None
         self._newest, self._is_broken = "", False
 
@@ -82,12 +81,12 @@ class Checkpoint:
                 fits[:] = self._read(name, fits, data)
             except Exception as error:  # whatever is in the file, it does not end a fit
                 message = "%s: the checkpoint %s/%s cannot be used and is set aside: %r"
-                logger.warning(message, self._owner, self._folder, name, error)
+                logger.warning(message, OWNER, self._folder, name, error)
                 continue
             self._newest = name
             message = "%s: resumed after round %d from the checkpoint in %s"
             number = max(item.resumed_round for item in fits)
-            logger.info(message, self._owner, number, self._folder)
+            logger.info(message, OWNER, number, self._folder)
             return
         self._tell_of_others(self._parent, self._folder)
 
@@ -131,7 +130,7 @@ class Checkpoint:
                 if other not in (name, self._newest):
                     self._folder.child(other).remove()
         except OSError as error:  # no reason to throw the fit away
-            text = f"{self._owner}: no more checkpoints in {self._folder}: {error}"
+            text = f"{OWNER}: no more checkpoints in {self._folder}: {error}"
             self._is_broken = True
             for item in fits:
                 item.warnings.append(text)
@@ -145,7 +144,7 @@ class Checkpoint:
             self._folder.remove()
         except OSError as error:
             message = "%s: the checkpoint in %s could not be removed: %s"
-            logger.warning(message, self._owner, self._folder, error)
+            logger.warning(message, OWNER, self._folder, error)
 
     def _tell_of_others(self, parent: HadoopPath, own: HadoopPath) -> None:
         """Say in one line that a checkpoint lies here that is not this fit's."""
@@ -157,7 +156,7 @@ class Checkpoint:
                     "partitions, a parameter or the library's version differ. To take it up, fit "
                     "with the same; delete it if it is of no use"
                 )
-                logger.warning(message, self._owner, folder)
+                logger.warning(message, OWNER, folder)
                 return
 
 
@@ -197,7 +196,7 @@ def fingerprint(configs: Sequence[FitConfig], data: DataSummary) -> str:
 
 def _parameters(config: FitConfig) -> dict[str, Any]:
     values = asdict(config)
-    del values["checkpoint_dir"], values["owner"]  # say nothing about the fit
+    del values["checkpoint_dir"]  # says nothing about the fit
     if not config.seed_given:
         del values["seed"]  # any will do: the checkpoint's
     if config.initial_centers is not None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from pyspark.sql import DataFrame
 
-from localkmeans_spark.config import FitConfig
+from localkmeans_spark.config import OWNER, FitConfig
 from localkmeans_spark.data.columns import check_batch, check_dataframe
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.data.workers import told_plainly
@@ -61,12 +61,12 @@ def fit_many(
     """
     clock = _Clock()
     first = configs[0]
-    check_dataframe(df, first.owner)
-    check_batch(df, first.owner, "Fit on a batch; transform works on streams.")
+    check_dataframe(df, OWNER)
+    check_batch(df, OWNER, "Fit on a batch; transform works on streams.")
     checkpoint = open_checkpoint(df.sparkSession, first)
     seeds = {seed: None for item in configs for seed in restart_seeds(item.seed, item.n_init)}
     ks = [item.k for item in configs for _ in range(item.n_init)]
-    with told_plainly(first.owner), open_partitions(df, first, list(seeds), ks) as partitions:
+    with told_plainly(OWNER), open_partitions(df, first, list(seeds), ks) as partitions:
         clock.stop("ingest")
         fits = [Fit(config, partitions.data) for config in configs]
         checkpoint.resume(fits, partitions.data)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 
-from localkmeans_spark.config import FitConfig
+from localkmeans_spark.config import OWNER, FitConfig
 from localkmeans_spark.data.block_frame import block_frame
 from localkmeans_spark.data.frame_jobs import FrameJobs
 from localkmeans_spark.data.limits import (
@@ -71,9 +71,9 @@ def open_partitions(
     has_context = not is_connect(session)
     if has_context:
         use_drivers_python(session.sparkContext)
-    room = Room(session, ks, config.owner)
+    room = Room(session, ks)
     blocks = block_frame(df, config, room)
-    jobs = RddJobs(blocks, config.owner) if has_context else FrameJobs(blocks, config.owner)
+    jobs = RddJobs(blocks) if has_context else FrameJobs(blocks)
     try:
         order = FirstPassOrder(
             seeds,
@@ -88,7 +88,7 @@ def open_partitions(
             data = standardised(data, statistics, config)
         jobs.all_read()
         job_bytes = min(SUMMARY_BYTES, room.for_centers)
-        partitions = BlockPartitions(jobs, data, dict(found.partitions), job_bytes, config.owner)
+        partitions = BlockPartitions(jobs, data, dict(found.partitions), job_bytes)
         partitions.check(found.partitions)  # no number twice
         yield partitions
     finally:
@@ -107,8 +107,6 @@ class BlockPartitions:
         Of every partition with blocks, by its number, as the first pass found them.
     job_bytes : int
         Most that one job's summaries may take.
-    owner : str
-        Class shown in messages.
     """
 
     def __init__(
@@ -117,10 +115,9 @@ class BlockPartitions:
         data: DataSummary,
         checksums: dict[int, int],
         job_bytes: int,
-        owner: str,
     ) -> None:
         self.jobs, self.data = jobs, data
-        self._checksums, self._job_bytes, self._owner = checksums, job_bytes, owner
+        self._checksums, self._job_bytes = checksums, job_bytes
 
     def run(self, requests: Sequence[Request]) -> list[tuple[Any, JobCost]]:
         """Do requests on every partition, in as few jobs as fit; return answers in their order.
@@ -166,7 +163,7 @@ class BlockPartitions:
             return
         n_odd = len({number for number, _ in (seen - expected) + (expected - seen)})
         raise invalid(
-            self._owner, "the rows", "the same each time Spark reads them",
+            OWNER, "the rows", "the same each time Spark reads them",
             Fact(f"other rows in {count_of(n_odd, 'partition')} of {len(self._checksums):,} when "
                  "lost blocks were read again"),
             "The source or a function is not deterministic, or a file was rewritten: write the "

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from localkmeans_spark.config import FitConfig
+from localkmeans_spark.config import OWNER, FitConfig
 from localkmeans_spark.data.checks import VALUE_RANGE
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.errors import Fact, count_of, invalid
@@ -188,7 +188,7 @@ def _given_centers(config: FitConfig, data: DataSummary) -> np.ndarray:
         n_odd = int((~np.isfinite(centers)).sum())
         odd = f", {n_odd} of the numbers not finite" if n_odd else ""
         raise invalid(
-            config.owner, "parameter 'initialCenters'",
+            OWNER, "parameter 'initialCenters'",
             f"a finite array of shape (k={config.k}, {data.n_features} features)",
             Fact(f"shape {centers.shape}{odd}"),
             "Give one row for each cluster, with one number for each feature.",
@@ -201,7 +201,7 @@ def _given_centers(config: FitConfig, data: DataSummary) -> np.ndarray:
     limit, size = VALUE_RANGE[dtype][1], float(np.abs(centers).max())
     if size > limit:
         raise invalid(
-            config.owner, "parameter 'initialCenters'",
+            OWNER, "parameter 'initialCenters'",
             f"of numbers up to {limit:g} in size for dtype='{dtype}'",
             Fact(f"numbers up to {size:g}"), "Give centers within the range of the rows.",
         )  # fmt: skip
@@ -301,7 +301,7 @@ class Fit:
         if found >= self.config.k:
             return []
         return [
-            f"{self.config.owner}: k={self.config.k} clusters were asked for, but the data has "
+            f"{OWNER}: k={self.config.k} clusters were asked for, but the data has "
             f"only {count_of(found, 'distinct row')}; the model has {count_of(found, 'cluster')}."
         ]
 

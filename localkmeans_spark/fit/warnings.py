@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from localkmeans_spark.config import FitConfig
+from localkmeans_spark.config import OWNER, FitConfig
 from localkmeans_spark.data.summary import FAR, DataSummary, is_rounding
 from localkmeans_spark.fit.lloyd_run import LloydRun
 from localkmeans_spark.fit.requests import Assignment
@@ -84,7 +84,7 @@ class FitWarnings:
         if len(rough):
             place = rough[0]
             yield (
-                f"{self._config.owner}: {self._column(place)} has values about {size[place]:.2g}, "
+                f"{OWNER}: {self._column(place)} has values about {size[place]:.2g}, "
                 f"which float64 keeps as multiples of {apart[place]:,.0f}: smaller differences are "
                 "lost before the fit. Subtract the middle while they are whole numbers."
             )
@@ -105,7 +105,7 @@ class FitWarnings:
             of_rough = weights[is_rough] / weights[is_rough].sum()
             some = "" if share > 0.995 else f" in clusters with {share:.0%} of the weight"
             yield (
-                f"{self._config.owner}: rows kept as {dtype} are off by about "
+                f"{OWNER}: rows kept as {dtype} are off by about "
                 f"{math.sqrt(of_rough @ lost[is_rough]):.2g}{some}, and their distances from the "
                 f"centers are {math.sqrt(of_rough @ mean_sq[is_rough]):.2g} (root mean squares): "
                 f"centers and cost are rough.{self._more_digits}"
@@ -137,20 +137,20 @@ class FitWarnings:
             if is_lost:
                 what = "centers and cost lost digits beside them"
             yield (
-                f"{self._config.owner}: {self._column(place)} has values up to "
+                f"{OWNER}: {self._column(place)} has values up to "
                 f"{data.far[place]:.2g} from the middle, and {near}: {what}. Drop or clip such "
                 "values."
             )
         elif of_means.max() > of_sums.max():
             place = int(np.abs(mean).argmax())
             yield (
-                f"{self._config.owner}: the middle of {self._column(place)} is {mean[place]:.2g}, "
+                f"{OWNER}: the middle of {self._column(place)} is {mean[place]:.2g}, "
                 f"and {near}: float64 has too few digits for centers and cost. Subtract the middle "
                 "first."
             )
         else:
             yield (
-                f"{self._config.owner}: the clusters' weights differ from {weights.min():.2g} to "
+                f"{OWNER}: the clusters' weights differ from {weights.min():.2g} to "
                 f"{weights.max():.2g}: centers and cost of light ones lost digits. Leave rows of "
                 "such small weights out."
             )
@@ -176,7 +176,7 @@ class FitWarnings:
                 math.sqrt(float(np.median(sq[is_rough]))) for sq in (sq_gaps(about), sq_norms)
             )
             yield (
-                f"{self._config.owner}: clusters with {share:.0%} of the weight lie {norm:.2g} "
+                f"{OWNER}: clusters with {share:.0%} of the weight lie {norm:.2g} "
                 f"from the origin and {gap:.2g} apart, too close for products of {dtype}: "
                 f"centers and cost may be far from the best.{self._more_digits}"
             )
@@ -203,7 +203,7 @@ class FitWarnings:
         more = f" and {len(wide) - _NAMED} more" if len(wide) > _NAMED else ""
         decide = "decides" if len(wide) == 1 else "decide"
         yield (
-            f"{self._config.owner}: {', '.join(names[:_NAMED])}{more} {decide} the clusters alone, "
+            f"{OWNER}: {', '.join(names[:_NAMED])}{more} {decide} the clusters alone, "
             f"with a range {times:,.0f} times as wide as any other column's. If the others are to "
             "count, set standardize=True."
         )
@@ -226,7 +226,7 @@ class FitWarnings:
         times = spreads[most] / spreads[least]
         if times > _UNLIKE:
             yield (
-                f"{self._config.owner}: {self._name(most)} has a spread {times:,.0f} times that of "
+                f"{OWNER}: {self._name(most)} has a spread {times:,.0f} times that of "
                 f"{self._name(least)}, and counts for so much more in every distance. If features "
                 "are to count alike, set standardize=True."
             )
@@ -246,7 +246,7 @@ class FitWarnings:
             what, typical, share = "mean cosine distance", mean, _LITTLE**2
         scale = "" if self._is_cosine else ", or scale the features"
         yield (
-            f"{self._config.owner}: the fit stopped with centers that still moved by {moved:.2g}, "
+            f"{OWNER}: the fit stopped with centers that still moved by {moved:.2g}, "
             f"because tol={self._config.tol:g} allows it; the {what} of the rows from their "
             f"centers is only {typical:.2g}. More iterations may lower the cost: set "
             f"tol={share * typical:.1g} or less{scale}."

@@ -279,7 +279,7 @@ def test_clustering_evaluator_takes_the_output(model, pairs):
 def test_rows_through_pandas_are_those_through_arrow(kind, blob_rows):
     # PySpark before 4.1 hands over pandas objects.
     frame = ModelFrame(blob_rows[:5], np.zeros(5), "float32")
-    rule = RowRule("Owner", "rows", "null")
+    rule = RowRule("rows", "null")
     rows = [None, *blob_rows.tolist(), [float("nan")] * 5]
     if kind == "array":
         arrow = pa.array(rows, type=pa.list_(pa.float64()))

@@ -52,12 +52,12 @@ def test_centers_too_many_for_any_width_are_told_before_rows_are_read(spark, k, 
 
 
 def test_room(spark):
-    one = Room(spark, [10], "Owner")
+    one = Room(spark, [10])
     assert one.max_features == one.for_centers // 80
     one.check_centers(one.max_features)
-    with pytest.raises(InvalidInputError, match=r"^Owner: k \* features"):
+    with pytest.raises(InvalidInputError, match=r"^LocalKMeans: k \* features"):
         one.check_centers(one.max_features + 1)
-    many = Room(spark, [10] * 100, "Owner")
+    many = Room(spark, [10] * 100)
     assert many.max_features < one.max_features
     many.check_centers(many.max_features)
     with pytest.raises(InvalidInputError, match=r"100 sets of centers.*fit fewer of them"):
@@ -73,7 +73,7 @@ def test_many_partitions_of_wide_rows_fit_if_they_are_sparse(spark):
 
 def test_answers_too_large_are_not_sent(spark):
     partition = machine_of(np.arange(12.0).reshape(3, 4))
-    room = Room(spark, [2], "Owner")
+    room = Room(spark, [2])
     (found,) = describe_within(partition, FirstPassOrder([1], 4, 10_000))
     assert found.statistics is not None
     assert unpack([found], room, FitConfig())[0].sums.tolist() == [12.0, 15.0, 18.0, 21.0]

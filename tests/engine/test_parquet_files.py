@@ -23,7 +23,7 @@ from localkmeans_spark.spark_private import binary_rdd
 def blocks_of(df: DataFrame, data: DataConfig) -> list[bytes]:
     """The encoded blocks, in the order of the partitions."""
     config = FitConfig(k=2, data=data)
-    blocks = block_frame(df, config, Room(df.sparkSession, (2,), "LocalKMeans"))
+    blocks = block_frame(df, config, Room(df.sparkSession, (2,)))
     return (
         binary_rdd(blocks)
         .mapPartitions(lambda blocks: [bytes(block) for block in blocks])

@@ -26,7 +26,7 @@ def is_sorted(spark, monkeypatch):
     def asked(frame, **data):
         calls.clear()
         config = FitConfig(data=DataConfig(features_cols=("id",), **data))
-        block_frame.block_frame(frame, config, Room(spark, (2,), "Owner"))
+        block_frame.block_frame(frame, config, Room(spark, (2,)))
         return bool(calls)
 
     return asked

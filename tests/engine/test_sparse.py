@@ -168,11 +168,11 @@ def test_wide_rows_are_never_made_dense(spark):
 
 def test_centers_too_large_are_refused_with_the_number(spark):
     with pytest.raises(InvalidInputError) as failure:
-        Room(spark, [5000], "LocalKMeans").check_centers(100_000)
+        Room(spark, [5000]).check_centers(100_000)
     message = str(failure.value)
     assert "got 4,000 MB" in message
     assert "an eighth of spark.driver.maxResultSize" in message
-    Room(spark, [50], "LocalKMeans").check_centers(100_000)
+    Room(spark, [50]).check_centers(100_000)
 
 
 def test_they_are_refused_before_any_round(spark):
