@@ -320,8 +320,8 @@ class LocalKMeansModel(LocalKMeansParams, Model, MLWritable, MLReadable["LocalKM
         self._check_features()
         if (self.getDistanceMeasure() == "cosine") != self.frame.is_cosine:
             raise invalid(
-                "LocalKMeansModel", "parameter 'distanceMeasure'", "the one the model was made with",
-                self.getDistanceMeasure(),
+                "LocalKMeansModel", "parameter 'distanceMeasure'",
+                "the one the model was made with", self.getDistanceMeasure(),
                 "Make LocalKMeansModel(centers, distanceMeasure=...) for another one.",
             )  # fmt: skip
         columns = ingest_columns(dataset, self._data_config(), "LocalKMeansModel")
