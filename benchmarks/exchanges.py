@@ -75,7 +75,7 @@ def run(
     while True:
         while (order := state.next_order()) is not None:
             state.absorb(order, _answer(partitions, state, order), _FREE)
-        ((found, _),) = partitions.run([assignment(state.centers + data.frame.mean)])
+        ((found, _),) = partitions.run([assignment(data, state.centers + data.frame.mean)])
         cost = float(found.inertia.sum())
         if state.settle(cost):
             return np.array([*(row.inertia for row in state.rounds), cost]), state

@@ -57,7 +57,7 @@ class LeftOut(NamedTuple):
 
 _HEADER = (
     "checksum", "partition", "n", "n_features", "has_origin", "is_float64", "is_weighted",
-    "n_stored", "is_unit", *LeftOut._fields,
+    "n_stored", *LeftOut._fields,
 )  # fmt: skip
 _ALIGN = 64
 
@@ -77,8 +77,6 @@ class StoredBlock(NamedTuple):
         Sum of w and of ``w * ||x||**2`` over the block's rows (relative to ``origin``).
     left_out : LeftOut
         Since the partition's previous block.
-    is_unit : bool
-        Whether rows were scaled to length 1 (cosine distance); their origin is 0 then.
     checksum : int
         Of the block's bytes; ``encode`` works it out.
     """
@@ -89,7 +87,6 @@ class StoredBlock(NamedTuple):
     sum_weights: float
     sum_sq: float
     left_out: LeftOut = LeftOut()
-    is_unit: bool = False
     checksum: int = 0
 
 
@@ -102,7 +99,7 @@ def encode(stored: StoredBlock) -> bytes:
         [
             stored.partition, len(x), x.shape[1], has_origin, x.dtype == np.float64,
             weight is not None,
-            len(x.values) if is_sparse else -1, stored.is_unit, *stored.left_out,
+            len(x.values) if is_sparse else -1, *stored.left_out,
         ],
         dtype=np.int64,
     )  # fmt: skip
@@ -128,7 +125,7 @@ def decode(data: bytes | pa.Buffer) -> StoredBlock:
     """Read a block back; its arrays are read-only views of ``data``."""
     header = [int(value) for value in np.frombuffer(data, dtype=np.int64, count=len(_HEADER))]
     checksum, partition, n, n_features, has_origin, is_float64, *header = header
-    is_weighted, n_stored, is_unit, *counts = header
+    is_weighted, n_stored, *counts = header
     offset = 8 * len(_HEADER)
     if has_origin:
         origin = np.frombuffer(data, dtype=np.float64, count=n_features, offset=offset)
@@ -152,6 +149,5 @@ def decode(data: bytes | pa.Buffer) -> StoredBlock:
         values = np.frombuffer(data, dtype=dtype, count=n_stored, offset=offset)
         block = Block(SparseRows(places[: n + 1], places[n + 1 :], values, n_features), weight)
     return StoredBlock(
-        partition, block, origin, float(sum_weights), float(sum_sq), LeftOut(*counts),
-        bool(is_unit), checksum,
+        partition, block, origin, float(sum_weights), float(sum_sq), LeftOut(*counts), checksum,
     )  # fmt: skip

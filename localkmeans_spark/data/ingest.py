@@ -214,7 +214,6 @@ class _BlockBuilder:
             sum_weights=float(len(x)) if weight is None else float(weight.sum()),
             sum_sq=sq_sum(x, weight),
             left_out=self._left_out,
-            is_unit=self._plan.is_cosine,
         )
         self._rows, self._weights, self._pending = [], [], 0
         self._left_out = LeftOut()

@@ -20,6 +20,7 @@ from localkmeans_spark.kernel import draws, sparse
 from localkmeans_spark.kernel.lloyd import Block
 from localkmeans_spark.kernel.scale import column_sq_sums
 from localkmeans_spark.kernel.sparse_rows import SparseRows
+from localkmeans_spark.kernel.spherical import unit_centers
 from localkmeans_spark.kernel.typical import Typical, typical
 
 
@@ -47,11 +48,6 @@ class Partition:
     def origin(self) -> np.ndarray:
         """Frame of the rows, shape (n_features,)."""
         return self.stored[0].origin
-
-    @property
-    def is_unit(self) -> bool:
-        """Whether the rows have length 1, for cosine distance."""
-        return self.stored[-1].is_unit
 
     @property
     def sum_sq(self) -> float:
@@ -227,8 +223,8 @@ class Frame(NamedTuple):
         Spacings to which sums and weights are rounded so that they add exactly; further, finer
         parts, up to 11 in all, keep what light clusters would lose beside heavy ones, and most
         rows beside values far away.
-    is_spherical : bool
-        Whether rows and centers have length 1 (cosine distance).
+    is_cosine : bool
+        Whether rows and centers have length 1, for cosine distance.
     has_far_rows : bool
         Whether some rows are so far away that sums of squares lose what the others have.
     """
@@ -236,13 +232,12 @@ class Frame(NamedTuple):
     mean: np.ndarray
     sum_grids: np.ndarray
     weight_grids: np.ndarray
-    is_spherical: bool = False
+    is_cosine: bool = False
     has_far_rows: bool = False
 
-    @property
-    def unit_about(self) -> np.ndarray | None:
-        """The mean if centers are to be scaled to length 1, else None (``exchange``)."""
-        return self.mean if self.is_spherical else None
+    def absolute(self, centers: np.ndarray) -> np.ndarray:
+        """Return absolute centers as rows are compared with them: of length 1 for cosine."""
+        return unit_centers(centers) if self.is_cosine else centers
 
     def to_partition(self, centers: np.ndarray, partition: Partition) -> np.ndarray:
         """Move centers from the shared frame into a partition's."""

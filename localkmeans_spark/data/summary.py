@@ -125,7 +125,7 @@ def summarise(found: list[Statistics], config: FitConfig) -> DataSummary:
         mean=mean,
         sum_grids=grids_for(bound * sum_weights, len(found), n_parts),
         weight_grids=grids_for(np.array(sum_weights), len(found), n_parts),
-        is_spherical=config.data.distance_measure == "cosine",
+        is_cosine=config.data.distance_measure == "cosine",
         has_far_rows=0.0 < _FAR_SQ * scale * scale * sum_weights < sum_sq,
     )
     shared = all(np.array_equal(item.origin, found[0].origin) for item in found)

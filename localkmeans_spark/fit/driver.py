@@ -157,7 +157,7 @@ def _by_size(
     if np.array_equal(order, np.arange(len(order))):
         return centers, found
     # Rows at the same distance from two centers go to the lower number, so they are asked again.
-    return centers[order], partitions.run([assignment(centers[order])])[0][0]
+    return centers[order], partitions.run([assignment(partitions.data, centers[order])])[0][0]
 
 
 def _record(

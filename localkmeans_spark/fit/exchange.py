@@ -67,7 +67,7 @@ def summarise_phase(
     filled = phase.weights > 0
     explained = np.einsum("kd,kd->k", phase.sums, phase.sums)[filled] / phase.weights[filled]
     sq_moved = sq_drift = _sq_shift(means_or_kept(phase.sums, phase.weights, began), began)
-    if partition.is_unit:
+    if frame.is_cosine:
         # The scatter is about the means, as ever; centers drift as directions.
         sq_drift = _sq_shift(directions_or_kept(phase.sums, phase.weights, began), began)
     inertia, within = phase.inertia, partition.sum_sq - explained.sum()
@@ -160,9 +160,7 @@ class Exchange:
     local_steps: int = 1
 
 
-def finish(
-    summary: RoundSummary, centers: np.ndarray, unit_about: np.ndarray | None = None
-) -> Exchange:
+def finish(summary: RoundSummary, centers: np.ndarray, frame: Frame) -> Exchange:
     """Form the new centers (Algorithm 1, Server) from all partitions' merged summary.
 
     Parameters
@@ -170,15 +168,15 @@ def finish(
     summary : RoundSummary
     centers : ndarray of shape (k, n_features), float64
         Those the round began with.
-    unit_about : ndarray of shape (n_features,), or None
-        For cosine distance, where the shared frame lies: centers are scaled to length 1 about the
-        origin 0, and inertia, shift and drift are cosine distances.
+    frame : Frame
+        For cosine distance centers are scaled to length 1 about the origin 0, and inertia, shift
+        and drift are cosine distances.
     """
     sums, weights = summary.sums.sum(axis=0), summary.weights.sum(axis=0)
     found = Findings(*summary.findings.T)
-    if unit_about is not None:
-        centers = unit_centers(centers + unit_about)
-        sums = sums + weights[:, None] * unit_about
+    if frame.is_cosine:
+        centers = unit_centers(centers + frame.mean)
+        sums = sums + weights[:, None] * frame.mean
     new = means_or_kept(sums, weights, centers)
     sq_shift = _sq_shift(new, centers)
     total = float(weights.sum())
@@ -188,13 +186,13 @@ def finish(
     scatter = sq_deviation + max(0.0, math.fsum(found.within))
     spread, by_chance = _spread(found, int((weights > 0).sum()), sq_deviation, scatter)
     inertia, sq_drift = math.fsum(found.inertia), float(found.sq_drift.max())
-    if unit_about is None:
+    if not frame.is_cosine:
         shift, drift = math.sqrt(sq_shift.max()), math.sqrt(sq_drift)
     else:
         new = directions_or_kept(sums, weights, centers)
         inertia, drift = COSINE_OF_SQ * inertia, COSINE_OF_SQ * sq_drift
         shift = COSINE_OF_SQ * float(_sq_shift(new, centers).max())
-        new = new - unit_about
+        new = new - frame.mean
     return Exchange(
         centers=new,
         inertia=inertia,

@@ -24,7 +24,6 @@ from localkmeans_spark.kernel.lloyd import means_or_kept
 from localkmeans_spark.kernel.sample import STEPS, Sample, improve_on_sample, settle_on_sample
 from localkmeans_spark.kernel.seeding import reduce_candidates
 from localkmeans_spark.kernel.silhouette import Moments, silhouette_sums
-from localkmeans_spark.kernel.spherical import unit_centers
 from localkmeans_spark.records import Measures
 
 if TYPE_CHECKING:  # workers import this file, and would import all that opens DataFrames
@@ -98,7 +97,7 @@ def _moments_of(data: DataSummary, centers: np.ndarray) -> Request:
     def finish(found: _Sums) -> Moments:
         found = in_order(found)
         weights = found.weights.sum(axis=0)
-        kept = _own(centers, data.frame) - data.frame.mean
+        kept = data.frame.absolute(centers) - data.frame.mean
         means = means_or_kept(found.sums.sum(axis=0), weights, kept)
         # About the center, which is near: no digits are lost to far means.
         inertia = found.inertia.sum(axis=0) - weights * ((means - kept) ** 2).sum(axis=1)
@@ -111,13 +110,9 @@ def _moments_of(data: DataSummary, centers: np.ndarray) -> Request:
     )  # fmt: skip
 
 
-def _own(centers: np.ndarray, frame: Frame) -> np.ndarray:
-    return unit_centers(centers) if frame.is_spherical else centers
-
-
 def _add_up(partition: Partition, order: tuple[Frame, np.ndarray]) -> _Sums:
     frame, centers = order
-    own = _own(centers, frame) - partition.origin
+    own = frame.absolute(centers) - partition.origin
     sums = np.zeros(own.shape)
     _, weights, inertia = assign_blocks(partition.blocks, own, sums)
     sums += weights[:, None] * (partition.origin - frame.mean)
@@ -135,7 +130,7 @@ def _silhouettes_of(data: DataSummary, centers: np.ndarray, moments: Moments) ->
 
 def _add_silhouettes(partition: Partition, order: tuple[Frame, np.ndarray, Moments]) -> np.ndarray:
     frame, centers, moments = order
-    own = _own(centers, frame) - partition.origin
+    own = frame.absolute(centers) - partition.origin
     moments = moments._replace(means=frame.to_partition(moments.means, partition))
     return np.stack(silhouette_sums(partition.blocks, own, moments))[None]
 
@@ -161,7 +156,7 @@ def _agreements(partitions: Partitions, found: Sequence[np.ndarray], seed: int) 
     with one_blas_thread:
         distinct = np.unique(rows, axis=0)
         return [
-            _agreement(drawn, rows, distinct, _own(each, data.frame) - middle,
+            _agreement(drawn, rows, distinct, data.frame.absolute(each) - middle,
                        generator(seed, MEASURE, len(each)), few)
             for each in found
         ]  # fmt: skip

@@ -240,7 +240,7 @@ def local_round(data: DataSummary, number: int, order: Order) -> Request:
         _local_round,
         (data.frame, order),
         exchange.merge,
-        partial(exchange.finish, centers=order.centers, unit_about=data.frame.unit_about),
+        partial(exchange.finish, centers=order.centers, frame=data.frame),
         order.centers.nbytes * len(data.frame.sum_grids),
     )
 
@@ -248,7 +248,7 @@ def local_round(data: DataSummary, number: int, order: Order) -> Request:
 def _local_round(partition: Partition, frame_and_order: tuple[Frame, Order]) -> RoundSummary:
     frame, order = frame_and_order
     began, update = frame.to_partition(order.centers, partition), means_or_kept
-    if partition.is_unit:
+    if frame.is_cosine:
         began, update = unit_centers(began), directions_or_kept
     phase = local_phase(
         partition.blocks, began, order.local_steps, partition.sum_sq, order.enough, update
@@ -264,22 +264,22 @@ class Assignment(NamedTuple):
     inertia: np.ndarray
 
 
-def assignment(centers: np.ndarray) -> Request:
+def assignment(data: DataSummary, centers: np.ndarray) -> Request:
     """Label every row exactly with the nearest of absolute centers, the last pass of a run.
 
     The answer is an :class:`Assignment`.
     """
     name = "final cost and sizes"
     nbytes = 24 * len(centers)
-    return Request("final", name, _assign, centers, merge_by_partition, in_order, nbytes)
+    order = data.frame, centers
+    return Request("final", name, _assign, order, merge_by_partition, in_order, nbytes)
 
 
-def _assign(partition: Partition, centers: np.ndarray) -> Assignment:
-    centers = centers - partition.origin
-    if partition.is_unit:
-        centers = unit_centers(centers)
-    sizes, weights, inertia = assign_blocks(partition.blocks, centers)
-    if partition.is_unit:
+def _assign(partition: Partition, frame_and_centers: tuple[Frame, np.ndarray]) -> Assignment:
+    frame, centers = frame_and_centers
+    own = frame.absolute(centers) - partition.origin
+    sizes, weights, inertia = assign_blocks(partition.blocks, own)
+    if frame.is_cosine:
         inertia *= COSINE_OF_SQ
     return Assignment(sizes, weights[None], inertia[None])
 

@@ -125,7 +125,7 @@ class Run:
                 lloyd.absorb(order, found, traffic)
                 continue
             centers = lloyd.centers + self._data.frame.mean
-            assignment = yield requests.assignment(centers)
+            assignment = yield requests.assignment(self._data, centers)
             if lloyd.settle(float(assignment.inertia.sum())):
                 self.final = centers, assignment
 

@@ -266,7 +266,7 @@ def _choose_greedily(
     work = max(_LONG_WORK, data.n_points * data.n_features * k)
     steps = work // max(1, sample.x.size * k)
     # Rows of unit length must stay so: means of cosine's rows would not.
-    may_move = data.frame.unit_about is None
+    may_move = not data.frame.is_cosine
     if may_move and len(made) == k:
         made = settle_on_sample(made, sample, min(STEPS, steps))
     if are_mixed_up(made, sample.x.dtype):

@@ -11,7 +11,7 @@ from localkmeans_spark.fit.requests import Assignment
 from localkmeans_spark.fit.run import Fit, JobCost, restart_seeds
 
 FRAME = SimpleNamespace(
-    mean=np.zeros(1), sum_grids=np.ones((1, 1)), unit_about=None, has_far_rows=False
+    mean=np.zeros(1), sum_grids=np.ones((1, 1)), is_cosine=False, has_far_rows=False
 )
 DATA = SimpleNamespace(sum_sq=1.0, n_features=1, frame=FRAME, factors=None)
 
