@@ -101,8 +101,7 @@ BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"  # Spark 4 and ne
 # A batch need not be much larger than a block.
 BATCH_BYTES = 8 << 20
 # Spark 3.5 counts rows alone. Those of arrays have any width; and wide vectors are mostly sparse:
-# batches of a few of them would cost more than their rows.
-_ROWS_OF_ANY_WIDTH = 256
+# batches of less than 256 would cost more than their rows.
 
 
 def small_batches(conf: RuntimeConfig, kind: str, n_features: int | None) -> dict[str, str]:
@@ -125,6 +124,6 @@ def small_batches(conf: RuntimeConfig, kind: str, n_features: int | None) -> dic
     elif conf.isModifiable(BYTES_PER_BATCH):
         return {BYTES_PER_BATCH: str(BATCH_BYTES)}
     else:
-        limit = max(_ROWS_OF_ANY_WIDTH, BATCH_BYTES // (8 * (n_features or BATCH_BYTES)))
+        limit = max(256, BATCH_BYTES // (8 * (n_features or BATCH_BYTES)))
     configured = int(conf.get(_ROWS) or 0)
     return {} if 0 < configured <= limit else {_ROWS: str(limit)}

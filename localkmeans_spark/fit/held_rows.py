@@ -14,8 +14,10 @@ from localkmeans_spark.kernel.draws import Arrivals, weighted_indices
 
 # The driver asks for all rows if there are fewer than so many for each cluster, or after so many
 # passes that did not find all centers (values of very different sizes: each pass sees only the
-# rows farthest away); and only if they take at most so many bytes.
-_ROWS_PER_CLUSTER, _PATIENCE, _BYTES = 2, 6, 64 << 20
+# rows farthest away); and only if they fit into what a pass may bring.
+_ROWS_PER_CLUSTER, _PATIENCE = 2, 6
+# Memory for one pass's rows on the driver, unless one a missing center needs more.
+PASS_BYTES = 64 << 20
 # More draws at a time, for each row, would hardly bring others.
 _DRAWS_A_ROW = 8
 
@@ -23,7 +25,7 @@ _DRAWS_A_ROW = 8
 def driver_holds(data: DataSummary, k: int, passes: int) -> bool:
     """Whether the driver is to hold all rows, after so many passes of drawing k centers."""
     is_wanted = data.n_points < _ROWS_PER_CLUSTER * k or passes >= _PATIENCE
-    return is_wanted and 8 * data.n_points * data.n_features <= _BYTES
+    return is_wanted and 8 * data.n_points * data.n_features <= PASS_BYTES
 
 
 def draw_held(

@@ -21,7 +21,13 @@ from localkmeans_spark.kernel.assign import exact_nearest
 from localkmeans_spark.kernel.draws import MEASURE, generator
 from localkmeans_spark.kernel.exact_sum import on_grids
 from localkmeans_spark.kernel.lloyd import means_or_kept
-from localkmeans_spark.kernel.sample import STEPS, Sample, improve_on_sample, settle_on_sample
+from localkmeans_spark.kernel.sample import (
+    STEPS,
+    Sample,
+    improve_on_sample,
+    rows_in_sample,
+    settle_on_sample,
+)
 from localkmeans_spark.kernel.seeding import reduce_candidates
 from localkmeans_spark.kernel.silhouette import Moments, silhouette_sums
 from localkmeans_spark.records import Measures
@@ -30,7 +36,7 @@ if TYPE_CHECKING:  # workers import this file, and would import all that opens D
     from localkmeans_spark.fit.partitions import Partitions
 
 # Rows on which two fits are compared; fewer if they are wide.
-_SAMPLE_ROWS, _SAMPLE_NUMBERS = 10_000, 4 << 20
+_SAMPLE_ROWS = 10_000
 
 
 def measure(partitions: Partitions, found: Sequence[np.ndarray], seed: int) -> list[Measures]:
@@ -146,7 +152,7 @@ def _sum(found: np.ndarray) -> np.ndarray:
 def _agreements(partitions: Partitions, found: Sequence[np.ndarray], seed: int) -> list[float]:
     """Say how much other fits, of a sample of the rows and from other seeds, agree with these."""
     data = partitions.data
-    wanted = max(1, min(_SAMPLE_ROWS, _SAMPLE_NUMBERS // data.n_features))
+    wanted = min(_SAMPLE_ROWS, rows_in_sample(data.n_features))
     few = data.n_points <= wanted
     asked = sample(data) if few else sample(data, wanted, seed, MEASURE)
     answer = partitions.run([asked])[0][0]

@@ -9,7 +9,7 @@ import numpy as np
 
 from localkmeans_spark.data.summary import DataSummary
 from localkmeans_spark.fit import requests
-from localkmeans_spark.fit.held_rows import draw_held, driver_holds
+from localkmeans_spark.fit.held_rows import PASS_BYTES, draw_held, driver_holds
 from localkmeans_spark.fit.one_thread import one_blas_thread
 from localkmeans_spark.fit.requests import Asking
 from localkmeans_spark.kernel.draws import (
@@ -26,6 +26,7 @@ from localkmeans_spark.kernel.sample import (
     STEPS,
     Sample,
     improve_on_sample,
+    rows_in_sample,
     settle_on_sample,
 )
 from localkmeans_spark.kernel.seeding import (
@@ -40,12 +41,10 @@ logger = logging.getLogger("localkmeans_spark")
 # Candidates a pass asks for, per center still missing: clusters found early take most of the
 # potential with them, so later centers cost more of them, and a greedy choice uses up several.
 _CANDIDATES, _LEAST_MISSING = 64, 4
-# Memory for one pass's candidates on the driver, unless one a missing center needs more.
-_CANDIDATE_BYTES = 64 << 20
 # Passes without a new center before the rows left are taken to be copies of the centers.
 _FRUITLESS_PASSES = 3
 # Rows of the greedy choice's sample, at least; more for many clusters, fewer if they are wide.
-_SAMPLE_ROWS, _ROWS_PER_CLUSTER, _SAMPLE_BYTES = 20_000, 20, 16 << 20
+_SAMPLE_ROWS, _ROWS_PER_CLUSTER = 20_000, 20
 # Multiplications of some three seconds: the least work that may go into improving centers on the
 # sample; and from where on the driver says what it is doing.
 _LONG_WORK = 1 << 31
@@ -115,7 +114,7 @@ def _first_center(data: DataSummary, seed: int) -> np.ndarray:
 
 
 def _wanted(missing: int, n_features: int) -> int:
-    affordable = max(missing, _CANDIDATE_BYTES // (8 * n_features))
+    affordable = max(missing, PASS_BYTES // (8 * n_features))
     return min(_CANDIDATES * max(missing, _LEAST_MISSING), affordable)
 
 
@@ -182,7 +181,7 @@ def draw_by_distance(
             with one_blas_thread:
                 joined = sample.with_arrivals(found, centers) if held is None else sample
                 # Rows far away that led to the first centers still count when the last are chosen.
-                if 4 * joined.x.size <= _CANDIDATE_BYTES:
+                if 4 * joined.x.size <= PASS_BYTES:
                     sample = joined
                 centers, remaining = _choose_greedily(
                     found, centers, k, joined, data, (seed, draws)
@@ -238,8 +237,7 @@ def _parallel(
 
 
 def _sample_size(k: int, n_features: int) -> int:
-    affordable = max(1, _SAMPLE_BYTES // (4 * n_features))
-    return min(max(_SAMPLE_ROWS, _ROWS_PER_CLUSTER * k), affordable)
+    return min(max(_SAMPLE_ROWS, _ROWS_PER_CLUSTER * k), rows_in_sample(n_features))
 
 
 def _choose_greedily(

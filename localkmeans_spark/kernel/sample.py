@@ -20,6 +20,11 @@ from localkmeans_spark.kernel.nearest import Scorer
 _FAR_SQ = 1e12
 
 
+def rows_in_sample(n_features: int) -> int:
+    """Say how many rows a sample may have: those of 4 million numbers, 16 MB of float32."""
+    return max(1, (4 << 20) // max(1, n_features))
+
+
 class Sample:
     """Rows held by the driver that stand for all rows.
 
