@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from localkmeans_spark.summary import LocalKMeansSummary
 
 _ARRAYS, _METADATA = "arrays.npz", "model.json"
-# What MLflow takes at most: letters of a parameter's value (before 2.8), metrics of one call.
-_LETTERS, _METRICS = 500, 1000
 _TYPES = {"tinyint": "integer", "smallint": "integer", "int": "integer", "bigint": "long",
           "float": "float"}  # fmt: skip
 
@@ -66,7 +64,8 @@ def log_to_mlflow(model: LocalKMeansModel, name: str = "model", **options: Any) 
         fix = "Call it inside 'with mlflow.start_run():'."
         raise invalid("log_to_mlflow", "a run of MLflow", "active", Fact("none"), fix)
     values = {param.name: value for param, value in model.extractParamMap().items()}
-    mlflow.log_params({k: str(v)[:_LETTERS] for k, v in values.items() if v is not None})
+    # The client does not cut long values, and servers of an MLflow before 2.8 refuse longer ones.
+    mlflow.log_params({k: str(v)[:500] for k, v in values.items() if v is not None})
     if model.hasSummary:
         _log_fit(mlflow, run.info.run_id, model.summary)
     place = "name" if int(mlflow.__version__.split(".")[0]) >= 3 else "artifact_path"
@@ -100,8 +99,7 @@ def _log_fit(mlflow: Any, run_id: str, summary: LocalKMeansSummary) -> None:
                "seconds": record.seconds["total"]}  # fmt: skip
     mlflow.log_metrics({key: float(value) for key, value in figures.items()})
     metrics = [Metric("cost", cost, now, step) for step, cost in record.costs()]
-    for first in range(0, len(metrics), _METRICS):
-        mlflow.MlflowClient().log_batch(run_id, metrics=metrics[first : first + _METRICS])
+    mlflow.MlflowClient().log_batch(run_id, metrics=metrics)
     mlflow.log_dict(record.to_dict(), "localkmeans/fit.json")
     page = f"<!doctype html><meta charset='utf-8'><title>k-means</title>{summary._repr_html_()}"
     mlflow.log_text(page, "localkmeans/summary.html")
