@@ -163,6 +163,13 @@ def _write(
             if not find_master(spark).startswith("local"):
                 check_written(owner, assignments, record.n_points)
         counted = _confusion(owner, rows, table.label_col, record.k)
+        if counted is not None:
+            scores = {
+                "misclustering": misclustering(counted.counts),
+                "adjusted_rand": adjusted_rand(counted.counts),
+                "mutual_info": normalized_mutual_info(counted.counts),
+            }
+            measures = scores | measures
         if model.getHandleInvalid() == "keep":
             tell_invalid(owner, record.n_skipped, record.k)
         folder.child("history.csv").write(model.summary.history.to_csv(index=False).encode())
@@ -191,10 +198,6 @@ def _write(
         "n_skipped": record.n_skipped,
         "bytes_exchanged": record.bytes_exchanged,
     }
-    if counted is not None:
-        metrics["misclustering"] = misclustering(counted.counts)
-        metrics["adjusted_rand"] = adjusted_rand(counted.counts)
-        metrics["mutual_info"] = normalized_mutual_info(counted.counts)
     return metrics | measures
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 USER_ERROR, FAILURE = 2, 1
 _LONGEST_LINE = 500
-_MOST_ROWS = 40
+MOST_SHOWN = 40  # clusters, or lines of a table, that somebody reads
 _SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
 
 # The container of an Azure URL stands where other URLs have a name and a secret.
@@ -155,7 +155,7 @@ def sizes_table(sizes: dict[int, int]) -> str:
 def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     import pandas as pd
 
-    return pd.DataFrame(rows, columns=list(head)).to_string(index=False, max_rows=_MOST_ROWS)
+    return pd.DataFrame(rows, columns=list(head)).to_string(index=False, max_rows=MOST_SHOWN)
 
 
 def debug_wanted() -> bool:

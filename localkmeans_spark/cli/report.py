@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import colorsys
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -10,14 +9,8 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from localkmeans_spark.cli.messages import printable, round_note
-from localkmeans_spark.metrics import (
-    Confusion,
-    adjusted_rand,
-    best_matching,
-    misclustering,
-    normalized_mutual_info,
-)
+from localkmeans_spark.cli.messages import MOST_SHOWN, printable, round_note
+from localkmeans_spark.metrics import Confusion, best_matching
 from localkmeans_spark.progress import duration
 from localkmeans_spark.records import FitRecord
 from localkmeans_spark.svg import (
@@ -34,11 +27,9 @@ from localkmeans_spark.svg import (
     readable,
 )
 
-_MOST_CLUSTERS, _MOST_CARDS, _MOST_NAMED, _MOST_CONFUSION = 100, 24, 60, 40
 _MOST_FEATURES = 8
 _LONGEST_BAR = 3.0  # standard deviations
 _PLANE_ROWS = 1_000  # by which the directions of the projection are found
-_GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
@@ -61,7 +52,8 @@ class ReportData:
         The line that repeats the run.
     weighted : bool
     measures : dict of str to float
-        ``silhouette``, ``calinski_harabasz``, ``agreement``, as far as they are known.
+        ``silhouette``, ``calinski_harabasz``, ``agreement``, as far as they are known; with
+        ``confusion`` also ``misclustering``, ``adjusted_rand`` and ``mutual_info``.
     scales : ndarray of shape (d,), or None
         What the fit divided features by (``standardize``).
     """
@@ -87,8 +79,7 @@ def render(data: ReportData) -> str:
         # Names of columns and labels may hold anything; pictures are marked safe and stay.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )  # fmt: skip
-    environment.filters |= {"n": "{:,.0f}".format, "g": readable, "share": _share,
-                            "bytes": _bytes, "time": duration}  # fmt: skip
+    environment.filters |= {"n": "{:,.0f}".format, "g": readable, "share": _share, "time": duration}
     # Read as a resource: the package may live in a zip given to spark-submit.
     page = resources.files("localkmeans_spark.cli").joinpath("report.html.j2")
     return environment.from_string(page.read_text(encoding="utf-8")).render(**_context(data))
@@ -109,12 +100,12 @@ def _context(data: ReportData) -> dict[str, Any]:
         "rounds": [(row, round_note(record, place)) for place, row in enumerate(record.rounds)],
         "rounds_picture": rounds_picture(record) if record.rounds else "",
         "projection_picture": projection_picture(data, is_cosine) if len(data.sample) else "",
-        "shown": order[:_MOST_CLUSTERS],
+        "shown": order[:MOST_SHOWN],
         "colors": cluster_colors(record.k),
         "features": [(i, names[i]) for i in features],
         "labels": _labels(data.confusion),
         "quality": _quality(data),
-        "cards": [_card(data, differences, i, features, names) for i in order[:_MOST_CARDS]],
+        "cards": [_card(data, differences, i, features, names) for i in order[:MOST_SHOWN]],
     }
 
 
@@ -170,29 +161,22 @@ def _labels(confusion: Confusion | None) -> dict[str, Any] | None:
     order = sorted(partner, key=lambda cluster: partner[cluster])
     order += [cluster for cluster in range(counts.shape[1]) if cluster not in partner]
     return {
-        "misclustering": misclustering(counts),
-        "adjusted_rand": adjusted_rand(counts),
-        "mutual_info": normalized_mutual_info(counts),
         "names": confusion.labels,
         "counts": counts,
         "shares": counts / np.maximum(counts.sum(axis=1, keepdims=True), 1),
         "clusters": order,
         "partner": partner,
         "n_unlabelled": confusion.n_unlabelled,
-        "fits": max(counts.shape) <= _MOST_CONFUSION,
+        "fits": max(counts.shape) <= MOST_SHOWN,
     }
 
 
 def cluster_colors(k: int) -> list[str]:
-    """Return k colours: ten published ones, then others that step round the hue circle.
+    """Return k colours, the same again after ten.
 
     Colour is never the only sign of a cluster in the report: pictures carry its number too.
     """
-    found = list(TEN[:k])
-    for i in range(len(TEN), k):
-        rgb = colorsys.hls_to_rgb((i * _GOLDEN) % 1.0, (0.36, 0.44, 0.52)[i % 3], 0.65)
-        found.append("#" + "".join(f"{round(part * 255):02x}" for part in rgb))
-    return found
+    return [TEN[i % len(TEN)] for i in range(k)]
 
 
 def rounds_picture(record: FitRecord) -> str:
@@ -236,7 +220,7 @@ def projection_picture(data: ReportData, is_cosine: bool) -> str:
     middle, directions, shares = principal_plane(rows)
     points, centers = ((each - middle) @ directions.T for each in (rows, centers))
     colors = np.array(cluster_colors(data.record.k))
-    is_named = data.record.k <= _MOST_NAMED
+    is_named = data.record.k <= MOST_SHOWN
     figure = new_figure(7.2, 5.4)
     axes = figure.subplots()
     # Thousands of dots as one bitmap: a page of 300 kB, not of 3 MB.
@@ -279,11 +263,3 @@ def principal_plane(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 def _share(value: float) -> str:
     return f"{value:.1%}" if value >= 0.001 or value == 0 else "< 0.1%"
-
-
-def _bytes(value: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.3g} {unit}"
-        value /= 1000
-    return f"{value:.3g} TB"

@@ -13,7 +13,6 @@ import pytest
 from localkmeans_spark.cli.messages import rounds_table
 from localkmeans_spark.cli.report import (
     ReportData,
-    cluster_colors,
     principal_plane,
     projection_picture,
     render,
@@ -181,10 +180,13 @@ def test_a_shift_of_0_is_drawn() -> None:
 
 def test_labels_are_paired_with_clusters() -> None:
     counts = np.array([[1, 29, 0], [0, 0, 30], [28, 2, 0]])
-    page = render(report_data(fit_record(), confusion=Confusion(["x", "y", "<z>"], counts, 4)))
+    confusion = Confusion(["x", "y", "<z>"], counts, 4)
+    scores = {"misclustering": 3 / 90, "adjusted_rand": 0.9, "mutual_info": 0.8}
+    page = render(report_data(fit_record(), confusion=confusion, measures=scores))
     check_page(page)
     told = words(page)
     assert "3.3% of the labelled rows" in told
+    assert "adjusted Rand index 0.900, mutual information 0.800" in told
     assert "4 rows have no label" in told
     # clusters stand in the order of the labels they match: 1, 2, 0
     assert "cluster label 1 2 0 x 29 1 y 30 &lt;z&gt; 2 28" in told
@@ -255,12 +257,3 @@ def test_the_picture_of_a_standardized_fit_is_that_of_standardized_rows() -> Non
     assert projection_picture(wide, False) != projection_picture(data, False)
     assert "of the standardized features" in render(divided)
     assert "of the standardized features" not in render(wide)
-
-
-@pytest.mark.parametrize("k", [1, 10, 11, 60])
-def test_colours_differ(k: int) -> None:
-    colors = cluster_colors(k)
-    assert len(set(colors)) == k
-    rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colors])
-    steps = np.abs(rgb[1:] - rgb[:-1]).max(axis=1)
-    assert k == 1 or steps.min() > 0.1  # neighbours in number are far apart
