@@ -14,10 +14,7 @@ from localkmeans_spark.metrics import Confusion, best_matching
 from localkmeans_spark.progress import duration
 from localkmeans_spark.records import FitRecord
 from localkmeans_spark.svg import (
-    CURVE,
-    FAINT,
     INK,
-    LINE,
     PAPER,
     TEN,
     as_svg,
@@ -28,7 +25,6 @@ from localkmeans_spark.svg import (
 )
 
 _MOST_FEATURES = 8
-_LONGEST_BAR = 3.0  # standard deviations
 _PLANE_ROWS = 1_000  # by which the directions of the projection are found
 
 
@@ -143,7 +139,7 @@ def _card(
     own = differences[i]
     bars = []
     for j in features:
-        width = 50.0 * min(abs(own[j]), _LONGEST_BAR) / _LONGEST_BAR
+        width = 50.0 * min(abs(own[j]) / 3.0, 1.0)  # three standard deviations fill the bar
         left = 50.0 if own[j] >= 0 else 50.0 - width
         # What rounding leaves of a 0 is no number to show.
         is_zero = abs(data.centers[i, j]) <= 1e-9 * np.abs(data.centers[:, j]).max()
@@ -180,34 +176,13 @@ def cluster_colors(k: int) -> list[str]:
 
 
 def rounds_picture(record: FitRecord) -> str:
-    """Draw cost and center shift by round, with marks where L changed or a round was undone."""
-    rounds = record.rounds
-    kept = [row for row in rounds if not row.reverted]
-    figure = new_figure(7.2, 4.4)
-    cost, shift = figure.subplots(2, 1, sharex=True)
-    draw_costs(cost, record, color=TEN[0])
-    costs = [each for _, each in record.costs()]
-    if min(costs) > 0 and max(costs) > 4 * min(costs):
-        cost.set_yscale("log")
-    shifts = [row.center_shift for row in kept]
-    shift.plot([row.round for row in kept], shifts, color=TEN[4], clip_on=False, **CURVE)
-    # Logarithms, but for 0.
-    shift.set_yscale("symlog", linthresh=min((each for each in shifts if each > 0), default=1.0))
-    shift.set_ylim(0)
-    if record.tol > 0:
-        shift.axhline(record.tol, color=FAINT, linewidth=1, linestyle=(0, (4, 3)))
-    for row, before in zip(rounds, [None, *rounds], strict=False):
-        if before is None or row.local_steps != before.local_steps:
-            cost.axvline(row.round, color=LINE, linewidth=1, zorder=0)
-            shift.axvline(row.round, color=LINE, linewidth=1, zorder=0)
-            cost.annotate(
-                f"L = {row.local_steps}", (row.round, 1), (3, 2), color=FAINT, fontsize=9,
-                xycoords=("data", "axes fraction"), textcoords="offset points",
-            )  # fmt: skip
-    cost.set_ylabel("cost")
-    shift.set(ylabel="center shift", xlabel="round")
-    shift.xaxis.get_major_locator().set_params(integer=True)
-    return as_svg(figure, "rounds", "Cost and center shift by round")
+    """Draw the cost by round; rounds that were undone have a mark."""
+    figure = new_figure(7.2, 3.0)
+    axes = figure.subplots()
+    draw_costs(axes, record, color=TEN[0])
+    axes.set(xlabel="round", ylabel="cost")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    return as_svg(figure, "rounds", "Cost by round")
 
 
 def projection_picture(data: ReportData, is_cosine: bool) -> str:

@@ -172,12 +172,6 @@ def test_a_summary_shows_itself_in_a_notebook() -> None:
     assert "k=3, trainingCost=33" in shown and "<svg" in shown and "<script" not in shown
 
 
-def test_a_shift_of_0_is_drawn() -> None:
-    rounds = [round_record(1), round_record(2, center_shift=0.0)]
-    check_page(render(report_data(fit_record(rounds=rounds))))
-    check_page(render(report_data(fit_record(rounds=rounds[1:]))))
-
-
 def test_labels_are_paired_with_clusters() -> None:
     counts = np.array([[1, 29, 0], [0, 0, 30], [28, 2, 0]])
     confusion = Confusion(["x", "y", "<z>"], counts, 4)
