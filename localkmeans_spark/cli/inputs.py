@@ -24,9 +24,6 @@ from localkmeans_spark.spark_private import Py4JError, is_connect
 
 COMPRESSIONS = (".gz", ".bz2", ".zst", ".snappy", ".lz4", ".deflate")
 _ID_NAME = re.compile(r"(^|[\W_])([iI][dD]|uuid|zip|postcode)$|[a-z]I[dD]$")
-# Rows by which a column is judged; of fewer than the first, whole numbers often all differ.
-_FEW, _LOOKED_AT = 100, 2_000
-_YEARS = (1800, 2100)
 
 
 @dataclass(frozen=True)
@@ -284,25 +281,11 @@ def _numeric_columns(
             Fact(types), "Name them with --feature-cols or --features-col.",
         )  # fmt: skip
     notes.append(f"features: {', '.join(chosen)}")
-    doubtful = _doubtful(frame.select(*map(column, chosen)))
+    whole = [field.name for field in free if isinstance(field.dataType, IntegralType)]
+    doubtful = list(filter(_ID_NAME.search, whole))
     if doubtful:
-        told = f"{', '.join(doubtful)}: an identifier or a year is no feature"
+        told = f"{', '.join(doubtful)}: an identifier is no feature"
         notes.append(f"{told}; to leave it out, name the others with --feature-cols")
     if left:
         notes.append(f"not numeric, so not features: {', '.join(left)}")
     return tuple(chosen)
-
-
-def _doubtful(frame: DataFrame) -> list[str]:
-    """Return the columns of whole numbers that look like identifiers or years by the first rows."""
-    whole = [each.name for each in frame.schema if isinstance(each.dataType, IntegralType)]
-    if not whole:
-        return []
-    rows: Any = frame.select(*map(column, whole)).limit(_LOOKED_AT).toPandas()
-    found = []
-    for i, name in enumerate(whole):
-        values = rows.iloc[:, i].dropna()
-        odd = values.is_unique or values.between(*_YEARS).all()
-        if _ID_NAME.search(name) or (odd and len(values) >= _FEW):
-            found.append(name)
-    return found

@@ -92,10 +92,9 @@ def test_formats_that_only_spark_can_tell(spark: SparkSession, tmp_path: Path) -
         find_source("fit", asked(input=str(tmp_path / "missing.csv")))
 
 
-def test_identifiers_and_years_are_told(spark: SparkSession) -> None:
-    rows = [(i, 1990 + i % 9, i % 7, i, i / 2) for i in range(200)]
-    frame = spark.createDataFrame(rows, ["customerId", "built", "rooms", "key", "price"])
-    told = "customerId, built, key: an identifier or a year is no feature; to leave it out, name"
+def test_identifiers_are_told(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1, 2, 3, 0.5)], ["customerId", "rooms", "zip", "paid"])
+    told = "customerId, zip: an identifier is no feature; to leave it out, name"
     assert any(note.startswith(told) for note in assign_roles("fit", frame, asked()).notes)
 
 
