@@ -48,8 +48,6 @@ class Table:
     weight_col, label_col : str or None
     id_cols : tuple of str
         What tells rows apart in the output.
-    notes : tuple of str
-        Choices made for the user, to be said aloud.
     """
 
     frame: DataFrame
@@ -58,7 +56,6 @@ class Table:
     weight_col: str | None
     label_col: str | None
     id_cols: tuple[str, ...]
-    notes: tuple[str, ...] = ()
 
     def fitted(self) -> DataFrame:
         """Return the columns that a fit reads.
@@ -154,7 +151,7 @@ def read_table(
             raise invalid(owner, "--input", rule, source.path, "Write its rows as Parquet first.")
         frame = arrays_frame(spark, source.arrays, getattr(options, "partitions", None))
         label = LABEL if source.arrays.y is not None else None
-        return _told(owner, assign_roles(owner, frame, options, label))
+        return assign_roles(owner, frame, options, label)
     form = source.format or format_of(spark.read.text(source.path).inputFiles())
     _check_flags(owner, options, form)
     if form is None:
@@ -168,7 +165,7 @@ def read_table(
         frame = _read_other(owner, spark, source.path, form, n_features)
     if form == "json":
         _check_json(owner, frame, options)
-    return _told(owner, assign_roles(owner, frame, options))
+    return assign_roles(owner, frame, options)
 
 
 def _check_flags(owner: str, options: Any, form: str | None) -> None:
@@ -181,12 +178,6 @@ def _check_flags(owner: str, options: Any, form: str | None) -> None:
         if (value := getattr(options, flag)) is not None:
             rule = "left out with " + ("--table" if form == "table" else f"a {form} input")
             raise invalid(owner, f"--{flag.replace('_', '-')}", rule, value, fix)
-
-
-def _told(owner: str, table: Table) -> Table:
-    for note in table.notes:
-        say(owner, note)
-    return table
 
 
 def format_of(names: Sequence[str]) -> str | None:
@@ -230,7 +221,7 @@ def _check_json(owner: str, frame: DataFrame, options: Any) -> None:
 def assign_roles(
     owner: str, frame: DataFrame, options: Any, label_default: str | None = None
 ) -> Table:
-    """Decide which column is what.
+    """Decide which column is what, and say what was chosen for the user.
 
     Features are what the options name; else the column ``features`` if it can hold them; else
     all numeric columns but the label, the weight, the id columns and one called ``id``.
@@ -249,28 +240,25 @@ def assign_roles(
                 shown = f"--{flag.replace('_', '-')}"
                 fix = f"It has: {', '.join(frame.columns)}."
                 raise invalid(owner, shown, "a column of the input", name, fix)
-    notes: list[str] = []
     features_col, feature_cols = options.features_col, tuple(options.feature_cols)
     if features_col is None and not feature_cols:
         if dict(frame.dtypes).get("features", "").startswith(("vector", "array")):
             features_col = "features"
         else:
             taken = {label, weight, *options.id_cols}
-            feature_cols = _numeric_columns(owner, frame, taken, notes)
+            feature_cols = _numeric_columns(owner, frame, taken)
     features = {*feature_cols, features_col, weight}
     ids = options.id_cols or tuple(name for name in frame.columns if name not in features)
     if not options.id_cols and all(n.lower() in (*ADDED, "label") or n == label for n in ids):
         ids = tuple(frame.columns)
-        notes.append("no id columns: all columns of the input are copied to the output")
+        say(owner, "no id columns: all columns of the input are copied to the output")
     for name in filter(lambda name: name.lower() in ADDED, ids):  # Spark ignores case
-        notes += [f"column {name} of the input is not copied: the output has its own"]
+        say(owner, f"column {name} of the input is not copied: the output has its own")
     ids = tuple(name for name in ids if name.lower() not in ADDED)
-    return Table(frame, features_col, feature_cols, weight, label, ids, tuple(notes))
+    return Table(frame, features_col, feature_cols, weight, label, ids)
 
 
-def _numeric_columns(
-    owner: str, frame: DataFrame, taken: set[str | None], notes: list[str]
-) -> tuple[str, ...]:
+def _numeric_columns(owner: str, frame: DataFrame, taken: set[str | None]) -> tuple[str, ...]:
     free = [f for f in frame.schema if f.name not in taken and f.name.lower() != "id"]
     chosen = [field.name for field in free if isinstance(field.dataType, NumericType)]
     left = [field.name for field in free if field.name not in chosen]
@@ -280,12 +268,12 @@ def _numeric_columns(
             owner, "the input", "a table with numeric columns or a column features (vector, array)",
             Fact(types), "Name them with --feature-cols or --features-col.",
         )  # fmt: skip
-    notes.append(f"features: {', '.join(chosen)}")
+    say(owner, f"features: {', '.join(chosen)}")
     whole = [field.name for field in free if isinstance(field.dataType, IntegralType)]
     doubtful = list(filter(_ID_NAME.search, whole))
     if doubtful:
         told = f"{', '.join(doubtful)}: an identifier is no feature"
-        notes.append(f"{told}; to leave it out, name the others with --feature-cols")
+        say(owner, f"{told}; to leave it out, name the others with --feature-cols")
     if left:
-        notes.append(f"not numeric, so not features: {', '.join(left)}")
+        say(owner, f"not numeric, so not features: {', '.join(left)}")
     return tuple(chosen)
