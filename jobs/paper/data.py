@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from typing import NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
 
+from localkmeans_spark.cli.npz import read_arrays
 from localkmeans_spark.errors import Fact, count_of, invalid
 
 OWNER = "reproduce_paper"
@@ -27,34 +27,19 @@ class RealData(NamedTuple):
 
 def read_embeddings(name: str, path: str) -> RealData:
     """Read an ``.npz`` with X, y and perhaps scale; the rows are X * scale, as float32."""
-    try:
-        with np.load(path, allow_pickle=False) as file, np.errstate(over="ignore"):
-            x = file["X"].astype(np.float32)
-            x *= np.float32(file.get("scale", 1.0))  # too large a number is told below
-            y = file["y"]
-        if x.ndim != 2 or y.shape != (len(x),):
-            raise ValueError(f"shapes {x.shape} and {y.shape}")
-    except (
-        OSError,
-        LookupError,
-        ValueError,
-        EOFError,
-        AttributeError,
-        TypeError,
-        BadZipFile,
-    ) as error:
-        fact = Fact(str(error).splitlines()[0] if str(error) else type(error).__name__)
-        raise invalid(
-            OWNER, path, "an .npz with numbers X of shape (rows, columns) and a class y a row",
-            fact, "Save it with np.savez(path, X=rows, y=classes).",
-        ) from None  # fmt: skip
+    found = read_arrays(OWNER, path)
+    if found.y is None:
+        rule, fix = "one with an array y", "Save it with np.savez(path, X=rows, y=classes)."
+        raise invalid(OWNER, f"{path}: the archive", rule, Fact("none"), fix)
+    with np.errstate(over="ignore"):  # too large a number is told below
+        x = found.x.astype(np.float32) * np.float32(found.scale)
     bad = int((~np.isfinite(x).all(axis=1)).sum())
     if bad:
         raise invalid(
             OWNER, f"{path}: X", "finite, as float32 and times scale, too",
             Fact(f"{count_of(bad, 'row')} with NaN or infinity"), "Leave them out.",
         )  # fmt: skip
-    return _classified(name, path, x, y)
+    return _classified(name, path, x, found.y)
 
 
 def read_posture(path: str) -> RealData:

@@ -196,6 +196,6 @@ def test_slips_in_embeddings_end_in_one_line(arrays, tmp_path):
     np.savez(tmp_path / "e.npz", **arrays)
     (tmp_path / "broken.npz").write_bytes((tmp_path / "e.npz").read_bytes()[:100])
     for name in ("e", "broken"):
-        with pytest.raises(InvalidInputError, match=rf"{name}.npz must be an .npz with") as caught:
+        with pytest.raises(InvalidInputError, match=rf"{name}.npz: .* must be ") as caught:
             read_embeddings("e", str(tmp_path / f"{name}.npz"))
         assert "\n" not in str(caught.value)
