@@ -21,8 +21,6 @@ from localkmeans_spark.summary import FitRecord
 
 RESTARTS = (1, 2, 5, 10)
 LOCAL_STEPS: tuple[int, ...] = (1, 2, 3, 5, 10)
-WITHIN = 1.001
-"""Near enough to the centralized objective: 0.1 %."""
 PLACEMENTS: dict[str, Callable[[int, int, int, np.random.Generator], np.ndarray]] = {
     "random": mx.independent_counts,
     "Dirichlet(0.1)": lambda m, n, k, rng: mx.dirichlet_counts(m, n, k, 0.1, rng),
@@ -119,7 +117,7 @@ def _fits(
     records = [model.summary.record for model in models]
     central = records[0].inertia
     for (on, L), record in zip(ways, records, strict=True):
-        reach = _first_within(record, WITHIN * central)
+        reach = _first_within(record, 1.001 * central)
         yield {"method": "safeguarded" if on else "plain", "L": L,
                "relative": record.inertia / central, "exchanges": record.n_rounds,
                "bytes": record.bytes_exchanged, "reach_exchanges": reach[0],

@@ -11,9 +11,6 @@ import pandas as pd
 
 from jobs.paper.experiments import Outcome
 
-SHOWN_STEPS = (1, 2, 3, 5, 10, 15, 30)
-"""Steps kept trial by trial, besides those around T/2 and the last one."""
-
 Tables = dict[str, pd.DataFrame]
 """The tables of a figure by name: ``curves``, ``trials``, ..."""
 
@@ -22,7 +19,7 @@ def figure_tables(about: dict[str, Any], outcomes: Sequence[Outcome], n_steps: i
     """Return what a figure draws; ``about`` gives the first columns, ``n_steps`` is T.
 
     ``curves``: mean, standard deviation and standard error of every quantity at every step.
-    ``trials``: A and the objective of every trial at some steps, and the true clusters lost.
+    ``trials``: A and the objective of every trial at every step, and the true clusters lost.
     """
     curves: list[dict[str, Any]] = []
     trials: list[dict[str, Any]] = []
@@ -37,15 +34,13 @@ def figure_tables(about: dict[str, Any], outcomes: Sequence[Outcome], n_steps: i
                  "se": std[t] / np.sqrt(n), "trials": n}
                 for t in np.flatnonzero(np.isfinite(means)).tolist()
             ]  # fmt: skip
-        half = (n_steps // 2, n_steps // 2 + 1)
-        shown = sorted({t for t in (*SHOWN_STEPS, *half) if t < n_steps} | {n_steps})
         errors, costs = outcome.values["A"], outcome.values["objective"]
         trials += [
             {"figure": about["figure"], "line": about["line"], "method": method, "trial": trial,
-             "lost": outcome.lost[trial], "t": t, "A": errors[trial, t - 1],
-             "objective": costs[trial, t - 1]}
+             "lost": outcome.lost[trial], "t": t + 1, "A": errors[trial, t],
+             "objective": costs[trial, t]}
             for trial in range(len(errors))
-            for t in shown
+            for t in range(n_steps)
         ]  # fmt: skip
     return {"curves": pd.DataFrame(curves), "trials": pd.DataFrame(trials)}
 

@@ -114,7 +114,7 @@ def test_posture_reader_reads_the_uci_form(data_dir, tmp_path):
     path = tmp_path / "Postures.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     data = read_posture(str(path))
-    assert data.name.startswith("part of Posture")
+    assert data.name == "Posture (50 rows)"
     assert data.x.shape == (50, 38) and np.isfinite(data.x).all()
     assert data.k == len(np.unique(part["y"][some])) > 1
     path.write_text("a,b\n1,2\n", encoding="utf-8")
