@@ -18,10 +18,8 @@ from localkmeans_spark.theory import (
     steps_needed,
 )
 
-# With beta m above it partitions are alike and several local steps do no harm; below the lower
-# one some partition hardly knows some cluster. Between them a few steps go well.
-_EVEN, _UNEVEN = 0.5, 0.1
-_WORDS = ((0.75, "evenly"), (_EVEN, "fairly evenly"), (_UNEVEN, "unevenly"), (0.0, "very unevenly"))
+# With beta m from it on partitions are alike, and several local steps do no harm.
+_EVEN = 0.5
 # Fewer rows of a cluster on a partition than this make a poor local mean.
 _FEW_ROWS = 10
 # Overlap of the two nearest clusters: up to the first they are apart, up to the second they touch.
@@ -103,7 +101,7 @@ class Diagnosis:
             empty = f"{count_of(self.n_empty, 'more partition')} {have} no rows. "
         if c.m == 1:
             return f"Partitions: 1 partition holds all {c.k} clusters. {empty}".rstrip()
-        words = next(words for least, words in _WORDS if share >= least)
+        words = "evenly" if share >= _EVEN else "unevenly"
         return (
             f"Partitions: {c.m} partitions hold {c.k} clusters {words}. {empty}The scarcest is "
             f"{name} on partition {place}: {share:.0%} of an even share."
@@ -134,12 +132,9 @@ class Diagnosis:
             return f"Advice: L = {self.local_steps}. {self._fewer_partitions()}"
         if share >= _EVEN:
             return f"Advice: L = {self.local_steps}."
-        shuffle = f"Shuffling the rows first, df.repartition({c.m}), would allow L = 5."
-        if share >= _UNEVEN:
-            return f"Advice: L = {self.local_steps}. {shuffle}"
         return (
             f"Advice: L = {self.local_steps}, or keep the safeguard on, which finds out by itself. "
-            f"{shuffle}"
+            f"Shuffling the rows first, df.repartition({c.m}), would allow L = 5."
         )
 
     def _fewer_partitions(self) -> str:
@@ -191,11 +186,7 @@ def diagnose(centers: np.ndarray, counts: np.ndarray, sigma: float, names: list[
     place, cluster = np.unravel_index(int(shares.argmin()), shares.shape)
     even = float(shares[place, cluster]) * clusters.m
     rows_a_cell = float(counts.sum(axis=0).min()) / clusters.m
-    steps = 5
-    if clusters.m > 1 and rows_a_cell < _FEW_ROWS:
-        steps = 1
-    elif clusters.m > 1 and even < _EVEN:
-        steps = 2 if even >= _UNEVEN else 1
+    steps = 1 if clusters.m > 1 and (rows_a_cell < _FEW_ROWS or even < _EVEN) else 5
     overlap = float(ndtr(-clusters.gamma / (2.0 * sigma))) if sigma > 0 else 0.0
     scarcest = (names[int(cluster)], int(numbers[place]), even)
     return Diagnosis(clusters, sigma, overlap, scarcest, rows_a_cell, steps, n_empty)
