@@ -26,11 +26,10 @@ from localkmeans_spark.param_types import (
     one_of,
 )
 
+# Restarts, steps of k-means|| (each a pass over the rows), values of k in a row: more are a slip.
 # All restarts begin side by side, each with a row of every partition and a seeding on the driver. A
 # best end that one restart in 100 finds is found by 1,000 but for 4 times in 100,000.
-_MOST_RESTARTS = 1_000
-# A pass over the rows each; a handful is enough for any data.
-_MOST_INIT_STEPS = 1_000
+MOST = 1_000
 # What Spark can count.
 _MOST_PARTITIONS = 2**31 - 1
 
@@ -121,8 +120,8 @@ PARAMETERS: dict[str, Parameter] = {
         "Leave it True unless you want the algorithm exactly as published.",
     ),
     "nInit": Parameter(
-        1, f"an integer from 1 to {_MOST_RESTARTS:,}", as_integer,
-        lambda count: 1 <= count <= _MOST_RESTARTS,
+        1, f"an integer from 1 to {MOST:,}", as_integer,
+        lambda count: 1 <= count <= MOST,
         "Restarts from different initial centers, run side by side in the same passes; hopeless "
         "ones are dropped after a few rounds, and the best is returned.",
         "Use 5 when single fits end at different costs.",
@@ -156,8 +155,8 @@ PARAMETERS: dict[str, Parameter] = {
         "To start from centers of your own, use initialCenters.",
     ),
     "initSteps": Parameter(
-        2, f"an integer from 1 to {_MOST_INIT_STEPS:,}", as_integer,
-        lambda steps: 1 <= steps <= _MOST_INIT_STEPS,
+        2, f"an integer from 1 to {MOST:,}", as_integer,
+        lambda steps: 1 <= steps <= MOST,
         "Steps of the k-means|| initialization; the other modes do not need it.",
         "Leave it at 2.",
     ),

@@ -22,12 +22,11 @@ from localkmeans_spark.cli.predict import features_array, labelled, model_source
 from localkmeans_spark.cli.session import command_session
 from localkmeans_spark.diagnosis import Diagnosis
 from localkmeans_spark.errors import Fact, count_of, invalid
+from localkmeans_spark.metrics import MAX_LABELS
 from localkmeans_spark.model import LocalKMeansModel
 from localkmeans_spark.spark_private import is_connect
 
 OWNER = "diagnose"
-_MOST_LABELS = 1_000
-_INF = float("inf")
 
 
 def diagnose(options: Options) -> None:
@@ -97,7 +96,8 @@ def by_label(table: Table, handle_invalid: str = "error") -> Diagnosis:
     if isinstance(table.frame.select(label).schema[0].dataType, FloatType | DoubleType):
         known = known & ~F.isnan(label)
     row = features_array(table)
-    unusable = row.isNull() | F.exists(row, lambda x: x.isNull() | F.isnan(x) | (F.abs(x) == _INF))
+    # NaN is above infinity in Spark.
+    unusable = row.isNull() | F.exists(row, lambda x: x.isNull() | ~(F.abs(x) < math.inf))
     _check_features(table.frame.select(row.alias("x"), unusable.alias("bad")), handle_invalid)
     rows = table.frame.where(known & ~unusable).select(
         F.spark_partition_id().alias("partition"),
@@ -108,11 +108,11 @@ def by_label(table: Table, handle_invalid: str = "error") -> Diagnosis:
         rows.groupBy("cluster")
         .agg(Summarizer.metrics("mean", "variance", "count").summary(column("x")).alias("s"))
         .select("cluster", "s.mean", "s.variance", "s.count")
-        .limit(_MOST_LABELS + 1)
+        .limit(MAX_LABELS + 1)
         .collect()
     )
-    if len(found) > _MOST_LABELS:
-        rule = f"a label with at most {_MOST_LABELS:,} values"
+    if len(found) > MAX_LABELS:
+        rule = f"a label with at most {MAX_LABELS:,} values"
         fix = "Name the column that holds the known classes."
         raise invalid(OWNER, f"column {table.label_col!r}", rule, Fact("more"), fix)
     found = sorted(found, key=lambda row: row["cluster"])

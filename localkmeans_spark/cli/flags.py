@@ -26,7 +26,6 @@ else:
 
 # Parameters whose flag is not their name in lower case with dashes.
 _NAMES = {"initMode": "init", "numPartitions": "partitions", "featuresCols": "feature_cols"}
-_MOST_KS = 1_000
 EXTENSIONS = {
     ".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json",
     ".ndjson": "json", ".libsvm": "libsvm", ".svm": "libsvm", ".npz": "npz",
@@ -110,8 +109,8 @@ class Ks(Value):
         for part in map(str, parts):
             match = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9}))?\s*", part)
             low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
-            if not 1 <= low <= high or high - low > _MOST_KS:
-                rule = f"numbers of clusters or at most {_MOST_KS} in a row, as in 2-20 or 2,5,10"
+            if not 1 <= low <= high or high - low >= params.MOST:
+                rule = f"numbers of clusters, at most {params.MOST} in a row, as in 2-20 or 2,5,10"
                 raise invalid(owner, subject, rule, value, "Write 2-20, for example.")
             found += range(low, high + 1)
         return tuple(found)

@@ -24,7 +24,6 @@ from localkmeans_spark.errors import FULL_DISK, RAISED, Fact, InvalidInputError,
 if TYPE_CHECKING:
     from localkmeans_spark.records import FitRecord
 
-USER_ERROR, FAILURE = 2, 1
 _LONGEST_LINE = 500
 MOST_SHOWN = 40  # clusters, or lines of a table, that somebody reads
 _SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
@@ -195,11 +194,11 @@ def user_errors(owner: str, debug: bool | None = None) -> Iterator[None]:
             raise SystemExit(128 + signal.SIGPIPE) from None
         told = _fixable(error)
         if told is not None:
-            _end(owner, told, USER_ERROR)
+            _end(owner, told, 2)
         if debug:
             traceback.print_exc()
         what = f"{type(error).__name__}: {_telling_line(str(error))}"
-        _end(owner, f"{what} (unexpected; --debug shows where)", FAILURE)
+        _end(owner, f"{what} (unexpected; --debug shows where)", 1)
     finally:
         logging.disable(logging.NOTSET)
         for number, handler in before.items():
