@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from localkmeans_spark.model import LocalKMeansModel
 
 # Fits that agree less than this by the adjusted Rand index find other clusters each time.
-_STABLE = 0.75
-# Silhouettes nearer than this to the highest are as good; the smallest k of them is taken.
-_AS_GOOD = 1e-3
+STABLE = 0.75
 
 
 def checked_ks(ks: Any) -> list[int]:
@@ -115,7 +113,7 @@ class Sweep(Illustrated):
                 "elbow", (elbow, cost[elbow]), (8, 8), textcoords="offset points", color=ink,
                 fontsize=9,
             )  # fmt: skip
-        panels[2].axhline(_STABLE, color=faint, linewidth=1, linestyle=":", zorder=0)
+        panels[2].axhline(STABLE, color=faint, linewidth=1, linestyle=":", zorder=0)
         panels[2].set_ylim(min(0.0, table["agreement"].min()), 1.05)
         panels[2].set_xlabel("k")
         panels[2].xaxis.get_major_locator().set_params(integer=True)
@@ -128,10 +126,11 @@ def _best(table: pd.DataFrame) -> tuple[int, str]:
     if known.empty:
         k = int(table["k"].iloc[0])
         return k, f"k = {k}: no k above 1 was tried that gave two clusters or more."
-    stable = known[known["agreement"] >= _STABLE]
+    stable = known[known["agreement"] >= STABLE]
     among = known if stable.empty else stable
-    highest = among["silhouette"].max()
-    row = among[among["silhouette"] >= highest - _AS_GOOD].iloc[0]
+    shown = known["silhouette"].round(3)  # of those that are the same then, the smallest k
+    best = shown[among.index].idxmax()
+    row = known.loc[best]
     k = int(row["k"])
     told = f"k = {k}: silhouette {row['silhouette']:.3f}"
     if known["agreement"].isna().all():
@@ -142,7 +141,7 @@ def _best(table: pd.DataFrame) -> tuple[int, str]:
             f"Rand index at most {known['agreement'].max():.2f}): the rows may have no clusters."
         )
     agrees = f"a fit from another seed agrees to {row['agreement']:.2f} (adjusted Rand index)"
-    higher = known[known["silhouette"] > highest + _AS_GOOD]
+    higher = known[shown > shown[best]]
     if higher.empty:
         return k, f"{told}, the highest, and {agrees}."
     worse = higher.loc[higher["silhouette"].idxmax()]

@@ -23,6 +23,7 @@ from localkmeans_spark.svg import (
     new_figure,
     readable,
 )
+from localkmeans_spark.sweep import STABLE
 
 _MOST_FEATURES = 8
 _PLANE_ROWS = 1_000  # by which the directions of the projection are found
@@ -101,6 +102,7 @@ def _context(data: ReportData) -> dict[str, Any]:
         "features": [(i, names[i]) for i in features],
         "labels": _labels(data.confusion),
         "quality": _quality(data),
+        "stable": STABLE,
         "cards": [_card(data, differences, i, features, names) for i in order[:MOST_SHOWN]],
     }
 
