@@ -78,20 +78,6 @@ class LocalCluster:
         env.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         return env
 
-    def kill_worker(self, number: int) -> None:
-        """Kill a worker and its executors at once, as if its machine were lost."""
-        end_group(self.processes[1 + number], signal.SIGKILL)
-
-    def kill_executors(self, number: int) -> None:
-        """Kill a worker's executors; the worker lives on and starts new ones."""
-        words = ["ps", "-A", "-o", "pid=,ppid=,stat="]
-        for line in subprocess.check_output(words, text=True).splitlines():
-            pid, parent, state = line.split()
-            # spark-class leaves an ended child that nobody asked after (Z)
-            if int(parent) == self.processes[1 + number].pid and state[0] != "Z":
-                with suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
-
     def stop(self) -> None:
         """End every process of the cluster and remove its files; more than once does no harm."""
         held = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
