@@ -32,6 +32,7 @@ from localkmeans_spark.data.columns import check_batch, check_dataframe
 from localkmeans_spark.data.workers import told_plainly
 from localkmeans_spark.errors import Fact, InvalidInputError, invalid
 from localkmeans_spark.params import NEW_COLUMNS
+from localkmeans_spark.real_numbers import check_wholes
 from localkmeans_spark.svg import high_and_low, readable
 
 if TYPE_CHECKING:
@@ -112,8 +113,7 @@ def describe(
     if isinstance(profile, str):  # each letter would be a name
         rule = "a list of column names"
         raise invalid(owner, "argument 'profile'", rule, profile, f"Write [{profile!r}].")
-    if not _is_whole(n_rows, 0):
-        raise invalid(owner, "argument 'n'", "an integer >= 0", n_rows, "Use 3, for example.")
+    check_wholes(owner, 0, n=n_rows)
     names = ColumnNames(dataset, owner)
     columns = {name: names.resolve(name, "profile") for name in profile}
     weight = _weight(model, dataset)
@@ -148,8 +148,7 @@ def scored_rows(model: LocalKMeansModel, dataset: DataFrame) -> DataFrame:
 def nearest_of(model: LocalKMeansModel, dataset: DataFrame, n: int) -> DataFrame:
     """Return the n rows nearest each center; see ``LocalKMeansModel.nearest``."""
     owner = "LocalKMeansModel"
-    if not _is_whole(n, 1):
-        raise invalid(owner, "argument 'n'", "an integer >= 1", n, "Use 5, for example.")
+    check_wholes(owner, n=n)
     check_dataframe(dataset, owner)
     check_batch(dataset, owner, "Take a table, or the rows of a foreachBatch.")
     own = model.copy()
@@ -226,10 +225,6 @@ def feature_names(dataset: DataFrame, features_col: str, features_cols: Sequence
     groups = field.metadata.get("ml_attr", {}).get("attrs", {})
     listed = [item for group in groups.values() for item in group if "name" in item]
     return [item["name"] for item in sorted(listed, key=lambda item: item["idx"])]
-
-
-def _is_whole(n: Any, least: int) -> bool:
-    return isinstance(n, int) and not isinstance(n, bool) and n >= least
 
 
 def _weight(model: LocalKMeansModel, dataset: DataFrame) -> Column:

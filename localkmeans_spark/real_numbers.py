@@ -49,11 +49,12 @@ def check_number(owner: str, name: str, value: Any, *, or_zero: bool = False) ->
         raise invalid(owner, name, rule, value, "Give such a number.")
 
 
-def check_wholes(owner: str, **values: Any) -> None:
-    """Raise unless every value is a whole number >= 1; NumPy's count, booleans do not."""
+def check_wholes(owner: str, least: int = 1, **values: Any) -> None:
+    """Raise unless every value is a whole number >= least; NumPy's count, booleans do not."""
     for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-            raise invalid(owner, name, "a whole number >= 1", value, "Give such a number.")
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+            rule = f"a whole number >= {least}"
+            raise invalid(owner, name, rule, value, "Give such a number.")
 
 
 def check_counts(owner: str, counts: Any, k: int | None = None) -> np.ndarray:

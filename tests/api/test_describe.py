@@ -76,7 +76,7 @@ def test_weights_of_every_kind_that_a_fit_takes(fitted, frame):
     expected = fitted.describe(frame).clusters["share"]
     np.testing.assert_allclose(own.setWeightCol("s.w").describe(kinds).clusters["share"], expected)
     assert own.setWeightCol("b").describe(kinds).clusters["share"].min() == 0
-    assert own.nearest(kinds, 1).count() == 2
+    assert own.nearest(kinds, np.int64(1)).count() == 2
 
 
 def test_tables_are_those_of_pandas(fitted, frame):
@@ -182,5 +182,5 @@ def test_what_cannot_be_described_is_refused(fitted, frame):
         fitted.describe(frame, profile="region")
     with pytest.raises(InvalidInputError, match="'profile' must be the name of a column"):
         fitted.describe(frame, profile=["nothing"])
-    with pytest.raises(InvalidInputError, match="'n' must be an integer >= 0"):
+    with pytest.raises(InvalidInputError, match="n must be a whole number >= 0; got -1"):
         fitted.describe(frame, n=-1)
