@@ -27,11 +27,10 @@ _BAD_ROW = "localkmeans_bad_row"
 _FIRST_LINES = 20
 _LONGEST = 80
 _SEPARATORS = (",", ";", "\t", "|")
-_MOST_COLUMNS = 1 << 20
 # Cells that a number gives back: 007, 1.10 and 1E3 are not among them, nor 40 digits.
 _SAME_AS_NUMBER = r"^(0|-?[1-9][0-9]{0,17}|-?(0|[1-9][0-9]{0,6})[.]([0-9]{0,7}[1-9]|0))$"
 # Java reads 1D and 2F as numbers. No number begins with two digits of which the first is a 0.
-_WITH_SUFFIX, _WITH_ZERO = r"[0-9.][dDfF]\s*$", r"^\s*[+-]?0[0-9]"
+_WITH_SUFFIX, _WITH_ZERO = r"[0-9.,][dDfF]\s*$", r"^\s*[+-]?0[0-9]"
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
 
@@ -64,9 +63,9 @@ def read_csv(owner: str, spark: SparkSession, path: str, options: Any) -> DataFr
     if len(first) <= has_header:
         fact = Fact(f"0 rows of the columns {first[0]}" if first else "an empty file")
         raise invalid(owner, f"--input {path}", "a table with at least 1 row", fact, "Check it.")
-    # Quotes inside quotes are doubled, as RFC 4180 has it.
+    # Quotes inside quotes are doubled, as RFC 4180 has it; Spark alone would take 20,480 columns.
     reader = spark.read.format("csv").options(
-        header=has_header, sep=sep, escape='"', quote='"', maxColumns=_MOST_COLUMNS
+        header=has_header, sep=sep, escape='"', quote='"', maxColumns=1 << 20
     )
     if options.null_value:  # empty cells stay missing numbers
         reader = reader.option("nullValue", options.null_value)
@@ -219,11 +218,10 @@ def _texts(frame: DataFrame) -> list[str]:
 
 
 def _number(name: str, decimal: str) -> Column:
-    cell = quoted(name)
-    if decimal == ".":
-        return F.when(~F.col(cell).rlike(_WITH_SUFFIX), F.expr(f"try_cast({cell} AS DOUBLE)"))
-    return F.expr(f"CASE WHEN {cell} NOT LIKE '%.%' AND NOT {cell} RLIKE '[0-9][dDfF] *$' THEN "
-                  f"try_cast(replace({cell}, ',', '.') AS DOUBLE) END")  # fmt: skip
+    text = quoted(name)
+    if decimal == ",":
+        text = f"CASE WHEN {text} NOT LIKE '%.%' THEN replace({text}, ',', '.') END"
+    return F.when(~column(name).rlike(_WITH_SUFFIX), F.expr(f"try_cast({text} AS DOUBLE)"))
 
 
 def _check_first_lines(owner: str, lines: list[str], sep: str, options: Any) -> None:

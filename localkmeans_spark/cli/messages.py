@@ -282,5 +282,4 @@ def _telling_line(text: str, about: re.Pattern[str] | None = None) -> str:
     line = re.sub(r"^.*most recent failure: Lost task .*?\): ", "", line)
     line = re.sub(r"^(?:Caused by)?:? ?(?:(?:[a-z]\w*\.)+[A-Z]\w*: )+", "", line.strip())  # Java
     line = re.sub(r"^\[[A-Z_.]+\] ?", "", line)
-    line = re.sub(r"[;.]? ?SQLSTATE: \w+;?$", "", line).rstrip(";")
-    return line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + " …"
+    return re.sub(r"[;.]? ?SQLSTATE: \w+;?$", "", line).rstrip(";")
