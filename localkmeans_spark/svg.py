@@ -28,8 +28,6 @@ TEN = ("#3f90da", "#e39400", "#bd1f01", "#94a4a2", "#832db6",
        "#a96b59", "#e76300", "#b9ac70", "#717581", "#45aeb2")  # fmt: skip
 
 CURVE = {"marker": "o", "markersize": 4, "linewidth": 1.8}
-# Standard deviations from the rest at which a feature is called high or low, and how many are.
-_TELLING, _NAMED = 0.5, 3
 
 
 class Illustrated:
@@ -82,6 +80,8 @@ class Illustrated:
 def high_and_low(differences: np.ndarray, names: Any) -> str:
     """Say what sets a cluster apart, as in "high visits, low age"; empty if nothing does.
 
+    Up to three features are named, each at least half a standard deviation from the rest.
+
     Parameters
     ----------
     differences : ndarray of shape (d,)
@@ -89,11 +89,11 @@ def high_and_low(differences: np.ndarray, names: Any) -> str:
     names : sequence of str
         Of the features.
     """
-    telling = np.argsort(-np.abs(differences), kind="stable")[:_NAMED]
+    telling = np.argsort(-np.abs(differences), kind="stable")[:3]
     return ", ".join(
         f"{'high' if differences[i] > 0 else 'low'} {names[i]}"
         for i in telling
-        if abs(differences[i]) >= _TELLING
+        if abs(differences[i]) >= 0.5
     )
 
 

@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 from localkmeans_spark.errors import Fact, InvalidInputError, count_of, invalid
 
 ID, FEATURES, LABEL = "id", "features", "label"
-_BATCH_BYTES = 4 << 20
 _NUMBERS = "buif"  # kinds of dtypes
 
 
@@ -140,7 +139,7 @@ def rows_of(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows ``x * scale``, numbered from ``start``, in batches of about 4 MB."""
     n, d = x.shape
-    step = max(1, _BATCH_BYTES // (d * np.dtype(element).itemsize))
+    step = max(1, (4 << 20) // (d * np.dtype(element).itemsize))
     for first in range(0, n, step):
         rows = x[first : first + step].astype(element)
         if scale != 1.0:
