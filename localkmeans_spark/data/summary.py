@@ -27,8 +27,9 @@ _FAR_SQ = 1e9
 # not say how rough the others are.
 FAR = 1e3
 
-# A column of numbers that were worked out (0.1 + 0.2 and 0.3) may differ by a few last digits.
-_ROUNDING = 8.0
+# A column of numbers that were worked out (0.1 + 0.2 and 0.3) may differ by a few last digits, and
+# what is known of its range is some times as wide.
+_ROUNDING = 64.0
 
 
 @dataclass(frozen=True)

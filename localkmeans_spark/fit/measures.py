@@ -22,7 +22,6 @@ from localkmeans_spark.kernel.draws import MEASURE, generator
 from localkmeans_spark.kernel.exact_sum import on_grids
 from localkmeans_spark.kernel.lloyd import means_or_kept
 from localkmeans_spark.kernel.sample import (
-    STEPS,
     Sample,
     improve_on_sample,
     rows_in_sample,
@@ -179,9 +178,9 @@ def _agreement(
     k = len(centers)
     if len(distinct) <= k:
         return 1.0 if is_all else float("nan")
-    other = reduce_candidates(distinct, np.ones(len(distinct)), k, rng, 2 * STEPS)
-    other = improve_on_sample(other, drawn, rng, steps=2 * STEPS)
-    other = settle_on_sample(other, drawn, 2 * STEPS)
+    other = reduce_candidates(distinct, np.ones(len(distinct)), k, rng)
+    other = improve_on_sample(other, drawn, rng)
+    other = settle_on_sample(other, drawn)
     labels = [exact_nearest(rows, each, with_distances=False)[0] for each in (centers, other)]
     weight = drawn.weight * (len(rows) / drawn.weight.sum())
     return adjusted_rand(contingency(labels[0], labels[1], weight))

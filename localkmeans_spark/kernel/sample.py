@@ -125,7 +125,11 @@ class Sample:
         return float(sq_distances_to_nearest(self.x, centers) @ self.weight)
 
 
-def settle_on_sample(centers: np.ndarray, sample: Sample, steps: int) -> np.ndarray:
+# Lloyd steps on the sample before the exchanges, and after each round of them.
+STEPS = 10
+
+
+def settle_on_sample(centers: np.ndarray, sample: Sample, steps: int = STEPS) -> np.ndarray:
     """Run Lloyd steps on the sample; centers without rows in it stay where they are."""
     return lloyd_steps([Block(sample.x, sample.weight)], centers, steps)
 
@@ -134,8 +138,6 @@ def settle_on_sample(centers: np.ndarray, sample: Sample, steps: int) -> np.ndar
 _AT_ONCE = 32
 # Rounds of exchanges, and rows drawn in one, at least: as many as there are centers.
 ROUNDS, _TRIES = 4, 128
-# Lloyd steps on the sample before the exchanges, and after each round of them.
-STEPS = 5
 # An exchange must lower the cost by more than rounding of the rows' squared norms makes up, in
 # units of the dtype's resolution.
 _ROUNDING = 8.0
@@ -157,7 +159,7 @@ def improve_on_sample(
     sample : Sample
     rng : numpy.random.Generator
     rounds : int, default 4
-    steps : int, default 5
+    steps : int, default 10
         Lloyd steps after the exchanges of a round.
 
     Returns

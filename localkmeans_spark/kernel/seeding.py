@@ -18,11 +18,11 @@ _MANY_CLUSTERS, _ROWS_AROUND = 500, 2048
 
 
 def reduce_candidates(
-    candidates: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator, steps: int = 30
+    candidates: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Cluster weighted candidates on the driver into k centers (the last step of k-means||).
 
-    Weighted k-means++, then Lloyd steps until nothing moves or ``steps`` are done.
+    Weighted k-means++, then Lloyd steps until nothing moves, 30 at most.
 
     Parameters
     ----------
@@ -31,7 +31,6 @@ def reduce_candidates(
         Weight of the rows nearest each candidate.
     k : int
     rng : numpy.random.Generator
-    steps : int, default 30
 
     Returns
     -------
@@ -45,7 +44,7 @@ def reduce_candidates(
         new = candidates[weighted_indices(mass * nearest, 1, rng)]
         centers = np.concatenate([centers, new])
         np.minimum(nearest, sq_distances_to_nearest(candidates, new), out=nearest)
-    return lloyd_steps([Block(np.ascontiguousarray(candidates), mass)], centers, steps)
+    return lloyd_steps([Block(np.ascontiguousarray(candidates), mass)], centers, 30)
 
 
 def distinct_rows(rows: np.ndarray, resolution: np.ndarray) -> np.ndarray:

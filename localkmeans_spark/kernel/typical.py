@@ -10,7 +10,7 @@ import numpy as np
 from localkmeans_spark.kernel.lloyd import Block
 
 # Rows looked at: so many, or fewer if they have more numbers than that together.
-_ROWS, _FEWEST, _NUMBERS = 256, 17, 4 << 20
+_ROWS, _FEWEST, _NUMBERS = 256, 17, 1 << 20
 # The share of rows within the scale; more where so many are all alike.
 _SHARES = (0.5, 0.75, 0.9)
 
@@ -43,7 +43,7 @@ def typical(blocks: Sequence[Block]) -> Typical:
 
     Notes
     -----
-    At most 256 rows or 32 MB of them made dense, at least 17 rows. Runs on: executor.
+    At most 256 rows or 8 MB of them made dense, at least 17 rows. Runs on: executor.
     """
     n = sum(len(block.x) for block in blocks)
     wanted = min(n, rows_looked_at(blocks[0].x.shape[1]))
