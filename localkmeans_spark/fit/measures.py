@@ -179,8 +179,7 @@ def _agreement(
     if len(distinct) <= k:
         return 1.0 if is_all else float("nan")
     other = reduce_candidates(distinct, np.ones(len(distinct)), k, rng)
-    other = improve_on_sample(other, drawn, rng)
-    other = settle_on_sample(other, drawn)
+    other = settle_on_sample(improve_on_sample(other, drawn, rng), drawn)
     labels = [exact_nearest(rows, each, with_distances=False)[0] for each in (centers, other)]
     weight = drawn.weight * (len(rows) / drawn.weight.sum())
     return adjusted_rand(contingency(labels[0], labels[1], weight))

@@ -24,6 +24,7 @@ from localkmeans_spark.kernel.nearest import are_mixed_up
 from localkmeans_spark.kernel.sample import (
     ROUNDS,
     STEPS,
+    SWAP_STEPS,
     Sample,
     improve_on_sample,
     rows_in_sample,
@@ -269,10 +270,10 @@ def _choose_greedily(
         made = settle_on_sample(made, sample, min(STEPS, steps))
     if are_mixed_up(made, sample.x.dtype):
         return _choose_greedily(found, centers, k, sample.in_float64(), data, key)
-    rounds = steps // STEPS
+    rounds = steps // (2 * SWAP_STEPS)
     # Too few rows for each cluster would be fitted better than those they stand for.
     if rounds and len(made) == k and len(sample.x) >= _ROWS_PER_CLUSTER * k:
         made = improve_on_sample(
-            made, sample, rng, rounds=min(ROUNDS, rounds), steps=STEPS if may_move else 0
+            made, sample, rng, rounds=min(ROUNDS, rounds), steps=SWAP_STEPS if may_move else 0
         )
     return made, remaining

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from localkmeans_spark.kernel.chunks import slices
 from localkmeans_spark.kernel.draws import Arrivals, sq_distances_to_nearest
 from localkmeans_spark.kernel.lloyd import Block, lloyd_steps
 from localkmeans_spark.kernel.nearest import Scorer
@@ -125,8 +126,8 @@ class Sample:
         return float(sq_distances_to_nearest(self.x, centers) @ self.weight)
 
 
-# Lloyd steps on the sample before the exchanges, and after each round of them.
-STEPS = 10
+# Lloyd steps on the sample, and after each round of exchanges.
+STEPS, SWAP_STEPS = 10, 3
 
 
 def settle_on_sample(centers: np.ndarray, sample: Sample, steps: int = STEPS) -> np.ndarray:
@@ -134,8 +135,9 @@ def settle_on_sample(centers: np.ndarray, sample: Sample, steps: int = STEPS) ->
     return lloyd_steps([Block(sample.x, sample.weight)], centers, steps)
 
 
-# Rows drawn at a time, of which the best may be the new center of an exchange.
-_AT_ONCE = 32
+# Rows drawn at a time: products with a few rows take hardly less time. And how many of them compete
+# to be the new center of an exchange.
+_AT_ONCE, _COMPETING = 32, 8
 # Rounds of exchanges, and rows drawn in one, at least: as many as there are centers.
 ROUNDS, _TRIES = 4, 128
 # An exchange must lower the cost by more than rounding of the rows' squared norms makes up, in
@@ -149,7 +151,7 @@ def improve_on_sample(
     rng: np.random.Generator,
     *,
     rounds: int = ROUNDS,
-    steps: int = STEPS,
+    steps: int = SWAP_STEPS,
 ) -> np.ndarray:
     """Exchange centers and run Lloyd steps on the sample, several times; keep what is better.
 
@@ -159,7 +161,7 @@ def improve_on_sample(
     sample : Sample
     rng : numpy.random.Generator
     rounds : int, default 4
-    steps : int, default 10
+    steps : int, default 3
         Lloyd steps after the exchanges of a round.
 
     Returns
@@ -220,9 +222,10 @@ class _Exchange:
         drawn = np.searchsorted(mass, rng.random(_AT_ONCE) * mass[-1], side="right")
         rows = self._sample.x[np.minimum(drawn, len(mass) - 1)].astype(np.float64)
         sq = self._sample.sq_distances(rows)
-        which, leaving, gain = self._best(sq)
-        if gain > self._noise:
-            self._put(leaving, rows[which], sq[which])
+        for some in slices(_AT_ONCE, _COMPETING):
+            which, leaving, gain = self._best(sq[some])
+            if gain > self._noise:
+                self._put(leaving, rows[some][which], sq[some][which])
 
     def _best(self, sq: np.ndarray) -> tuple[int, int, float]:
         """Return which row should come, which center go, and by how much the cost would fall.
