@@ -24,18 +24,16 @@ from benchmarks.about import parser
 from benchmarks.in_process import fit_in_process
 from localkmeans_spark.config import FitConfig
 from localkmeans_spark.fit import lloyd_run
-from localkmeans_spark.fit.exchange import Exchange
-from localkmeans_spark.fit.lloyd_run import LloydRun, Order, Traffic
-from localkmeans_spark.records import RoundRecord
 
 _ROWS = 10_000
 # Disagreement at which a round is taken back; what share of the spread is too little to gain.
-_SETTINGS = {
+_SETTINGS: dict[str, tuple[float, float | None]] = {
     "inertia only": (np.inf, 0.0),
     "and disagreement": (0.25, 0.0),
     "and a tenth of the spread": (0.25, 0.1),
     "and half of the spread": (0.25, 0.5),
-    "and the spread (the default)": (0.25, 1.0),
+    "and the spread": (0.25, 1.0),
+    "and the bias (the default)": (0.25, None),
 }
 _CLUSTERS = {"pendigits": 10, "letter": 26, "usps": 10, "sipu_s2": 15, "sipu_unbalance": 8}
 
@@ -72,16 +70,12 @@ def layout(kind: str, y: np.ndarray, m: int) -> list[np.ndarray]:
 
 
 @contextmanager
-def settings(disagreement: float, share: float) -> Iterator[None]:
-    """Let the safeguard go by other thresholds."""
-
-    class Changed(LloydRun):
-        def absorb(self, order: Order, found: Exchange, traffic: Traffic) -> RoundRecord:
-            return super().absorb(order, replace(found, spread=share * found.spread), traffic)
-
+def settings(disagreement: float, share: float | None) -> Iterator[None]:
+    """Let the safeguard go by other thresholds; None stands for its own."""
+    bias = lloyd_run._bias if share is None else lambda found: share * found.spread
     with (
         patch.object(lloyd_run, "_DISAGREEMENT", disagreement),
-        patch("localkmeans_spark.fit.run.LloydRun", Changed),
+        patch.object(lloyd_run, "_bias", bias),
     ):
         yield
 

@@ -82,6 +82,16 @@ def test_a_gain_smaller_than_the_machines_differ_leads_to_single_steps():
     assert run.next_order().local_steps == 1
 
 
+def test_where_chance_alone_makes_machines_differ_local_steps_go_on():
+    # by chance 0.001: averaging leaves 0.03 of a spread of 0.0015
+    run, found = run_of(max_iter=50), {"spread": 0.0015, "disagreement": 0.0005}
+    for inertia in (100.0, 99.9, 99.89):
+        run.absorb(run.next_order(), finding(inertia, **found), NO_TRAFFIC)
+        assert run.next_order().local_steps == 4
+    run.absorb(run.next_order(), finding(99.887, **found), NO_TRAFFIC)
+    assert run.next_order().local_steps == 1
+
+
 def test_partitions_that_do_not_differ_do_exact_steps_however_little_they_gain():
     run = run_of(max_iter=50)
     for inertia in (100.0, 99.999999, 99.9999989):
