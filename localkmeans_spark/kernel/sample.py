@@ -138,7 +138,8 @@ def settle_on_sample(centers: np.ndarray, sample: Sample, steps: int = STEPS) ->
 # Rows drawn at a time: products with a few rows take hardly less time. And how many of them compete
 # to be the new center of an exchange.
 _AT_ONCE, _COMPETING = 32, 8
-# Rounds of exchanges, and rows drawn in one, at least: as many as there are centers.
+# Rounds of exchanges, and rows drawn in one, at least: two for each center (half as many make fits
+# of 1,000 clusters 0.5 to 1.5 % worse).
 ROUNDS, _TRIES = 4, 128
 # An exchange must lower the cost by more than rounding of the rows' squared norms makes up, in
 # units of the dtype's resolution.
@@ -174,7 +175,7 @@ def improve_on_sample(
     best, cost = centers, sample.cost(centers)
     for _ in range(rounds):
         exchange = _Exchange(best, sample)
-        for _ in range(max(_TRIES, len(centers)) // _AT_ONCE):
+        for _ in range(max(_TRIES, 2 * len(centers)) // _AT_ONCE):
             exchange.try_some_rows(rng)
         if not exchange.count:
             continue
