@@ -50,7 +50,6 @@ class FrameJobs:
     ----------
     blocks : DataFrame
         As ``block_frame`` makes it.
-    owner : str
     """
 
     def __init__(self, blocks: DataFrame) -> None:

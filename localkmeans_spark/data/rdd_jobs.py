@@ -61,7 +61,6 @@ class RddJobs:
     ----------
     blocks : DataFrame
         As ``block_frame`` makes it.
-    owner : str
 
     Attributes
     ----------

@@ -63,3 +63,28 @@ def test_the_bundle_names_what_there_is():
     assert used and used <= flags
     variables = set(re.findall(r"\$\{var\.(\w+)\}", text))
     assert variables == set(re.findall(r"^  (\w+):\n    description", text, flags=re.MULTILINE))
+
+
+def test_documented_parameters_exist():
+    wrong = []
+    for path in sorted((ROOT / "localkmeans_spark").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+                continue
+            _, found, section = (ast.get_docstring(node) or "").partition(
+                "Parameters\n----------\n"
+            )
+            section = re.split(r"\n\w[\w ]*\n---", section)[0]
+            entries = re.findall(r"^(\w[^:\n]*?) :", section, re.MULTILINE)
+            named = {name.strip() for entry in entries for name in entry.split(",")}
+            body = node.body if isinstance(node, ast.ClassDef) else [node]
+            makers = [item for item in body if isinstance(item, ast.FunctionDef)]
+            if isinstance(node, ast.ClassDef):
+                makers = [item for item in makers if item.name == "__init__"]
+            taken = {
+                arg.arg for item in makers for arg in ast.walk(item.args) if hasattr(arg, "arg")
+            }
+            fields = {item.target.id for item in body if isinstance(item, ast.AnnAssign)}
+            if found and (unknown := named - (taken or fields)):
+                wrong.append(f"{path.name}: {node.name}: {unknown}")
+    assert not wrong
