@@ -71,20 +71,17 @@ def test_documented_parameters_exist():
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.FunctionDef | ast.ClassDef):
                 continue
-            _, found, section = (ast.get_docstring(node) or "").partition(
-                "Parameters\n----------\n"
-            )
-            section = re.split(r"\n\w[\w ]*\n---", section)[0]
+            doc = ast.get_docstring(node) or ""
+            section = re.split(r"\n\w[\w ]*\n---", doc.partition("Parameters\n----------\n")[2])[0]
             entries = re.findall(r"^(\w[^:\n]*?) :", section, re.MULTILINE)
             named = {name.strip() for entry in entries for name in entry.split(",")}
-            body = node.body if isinstance(node, ast.ClassDef) else [node]
-            makers = [item for item in body if isinstance(item, ast.FunctionDef)]
-            if isinstance(node, ast.ClassDef):
-                makers = [item for item in makers if item.name == "__init__"]
+            body = node.body if isinstance(node, ast.ClassDef) else []
+            inits = [item for item in body if getattr(item, "name", "") == "__init__"]
+            makers = inits if isinstance(node, ast.ClassDef) else [node]
             taken = {
-                arg.arg for item in makers for arg in ast.walk(item.args) if hasattr(arg, "arg")
+                each.arg for item in makers for each in ast.walk(item.args) if "arg" in vars(each)
             }
             fields = {item.target.id for item in body if isinstance(item, ast.AnnAssign)}
-            if found and (unknown := named - (taken or fields)):
+            if unknown := named - (taken or fields):
                 wrong.append(f"{path.name}: {node.name}: {unknown}")
     assert not wrong
