@@ -159,6 +159,8 @@ def _start(app_name: str, asked: dict[str, str], master: str | None, quiet: bool
             if threading.current_thread() is threading.main_thread() and before is not None:
                 signal.signal(signal.SIGINT, before)
     fix = "--debug shows all it says." if quiet else "See above."
+    if "UnknownHost" in line:  # of this machine's own name
+        fix = "Set SPARK_LOCAL_IP=127.0.0.1, if --master is local."
     subject = "Java, --master and Spark's settings"
     raise invalid("Spark", subject, "able to start it", Fact(line or "an early end"), fix)
 
@@ -243,6 +245,9 @@ def _stderr_aside(wanted: bool) -> Iterator[Callable[[], str]]:
         def telling_line() -> str:
             file.seek(0)
             lines = [line.strip() for line in file.read().decode(errors="replace").split("\n")]
+            causes = [line for line in lines if line.startswith("Caused by: ")]
+            if causes:  # the last one is the first that happened
+                return causes[-1].removeprefix("Caused by: ")
             errors = [line for line in lines if re.search("Exception|Error|Invalid", line)]
             return (errors or lines)[0].rpartition("Exception: ")[2]
 

@@ -183,6 +183,15 @@ def test_a_java_that_does_not_start(tmp_path: Path) -> None:
     assert "Java, --master and Spark's settings must be able to start it; got " in stderr
 
 
+def test_a_machine_without_an_address(tmp_path: Path) -> None:
+    job = start("--input", FIT, "--format", "csv", "--k", 2, "--output", tmp_path / "out",
+                SPARK_LOCAL_IP="no.such.host")  # fmt: skip
+    _, stderr = job.communicate(timeout=120)
+    assert (job.returncode, stderr.count("\n")) == (2, 1), stderr
+    assert "got java.net.UnknownHostException: no.such.host" in stderr
+    assert "Set SPARK_LOCAL_IP=127.0.0.1" in stderr
+
+
 JOB = """
 import json, sys
 from localkmeans_spark.cli.session import open_session
