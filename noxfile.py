@@ -25,6 +25,7 @@ MATRIX = {
     "spark-4.1-newest": ("3.13", "==4.1.*", "pandas<3"),
     "spark-4.x-oldest": ("3.11", "==4.3.*", "numpy==1.26.4 pandas==2.2.0 pyarrow==18.0.0"),
     "spark-4.x-newest": ("3.13", ">=4.3,<5", "pandas>=3"),
+    "spark-4.x-python-3.14": ("3.14", ">=4.3,<5", "pandas>=3"),
 }
 FOLDERS = ("tests/kernel", "tests/api", "tests/engine", "tests/frozen", "tests/connect")
 
