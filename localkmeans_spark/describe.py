@@ -222,9 +222,12 @@ def feature_names(dataset: DataFrame, features_col: str, features_cols: Sequence
     if features_cols:
         return list(features_cols)
     field = ColumnNames(dataset, "LocalKMeansModel").resolve(features_col, "featuresCol").field
-    groups = field.metadata.get("ml_attr", {}).get("attrs", {})
-    listed = [item for group in groups.values() for item in group if "name" in item]
-    return [item["name"] for item in sorted(listed, key=lambda item: item["idx"])]
+    try:
+        groups = field.metadata.get("ml_attr", {}).get("attrs", {})
+        listed = [item for group in groups.values() for item in group if "name" in item]
+        return [item["name"] for item in sorted(listed, key=lambda item: item["idx"])]
+    except (AttributeError, LookupError, TypeError):  # metadata of somebody else's
+        return []
 
 
 def _weight(model: LocalKMeansModel, dataset: DataFrame) -> Column:

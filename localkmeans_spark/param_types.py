@@ -51,6 +51,8 @@ def as_text(value: Any) -> str:
 
 def as_names(value: Any) -> list[str]:
     """Return a list of names."""
+    if hasattr(value, "tolist"):  # of NumPy, or the columns of a pandas DataFrame
+        value = value.tolist()
     if not isinstance(value, list | tuple):
         raise TypeError
     return [as_text(name) for name in value]

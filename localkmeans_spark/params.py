@@ -137,7 +137,8 @@ PARAMETERS: dict[str, Parameter] = {
     "checkpointDir": Parameter(
         None, "the path of a directory", as_text, bool,
         "Directory, on any file system Spark can write to, where the state of the fit is kept "
-        "after each round; the same fit started again goes on from there. Removed at the end.",
+        "after each round; the same fit started again goes on from there. Removed at the end. Fits "
+        "that run at the same time need one each.",
         "Name a directory that outlives the driver, or leave it unset.",
         owner="fit",
     ),

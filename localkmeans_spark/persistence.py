@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyspark
+from pyspark.errors import PySparkException
 from pyspark.ml.param import Params
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter
 from pyspark.sql import SparkSession
@@ -31,8 +32,9 @@ from localkmeans_spark.saved_files import (
     checked_path,
     is_replaceable,
     is_there,
+    spark_cause,
 )
-from localkmeans_spark.spark_private import is_connect
+from localkmeans_spark.spark_private import HadoopPath, Py4JError, is_connect
 
 if TYPE_CHECKING:
     from localkmeans_spark.model import LocalKMeansModel
@@ -47,30 +49,37 @@ class _Writer(DefaultParamsWriter):
         """Write to a path on any file system that Spark can write to."""
         owner = type(self.instance).__name__
         path = checked_path(path, owner)
-        exists, is_saved = _what_is_at(self.sparkSession, path, owner)
+        session = self.sparkSession
+        exists, is_saved = _what_is_at(session, path, owner)
         if exists and self.shouldOverwrite and not is_saved:
             raise invalid(
                 owner,
                 f"path '{path}'",
                 "empty or a saved model or estimator to be overwritten",
-                Fact("something else, which is left alone"),
+                Fact("something else, or a save that was cut short, which is left alone"),
                 "Choose another path, or remove what is there yourself.",
             )
         if exists and not self.shouldOverwrite:
+            fix = "Use write().overwrite().save(path) to replace what is there."
             raise invalid(
-                owner,
-                "path",
-                "a place where nothing is yet",
-                path,
-                "Use write().overwrite().save(path) to replace what is there.",
-            )
-        super().save(path)
+                owner, "path", "a place where nothing is yet", path,
+                fix if is_saved else "Choose another path, or remove what is there yourself.",
+            )  # fmt: skip
+        try:
+            if is_connect(session):
+                super().save(path)
+            else:  # what was there stays until all is written
+                HadoopPath(session, path).replace(self.saveImpl)
+            return
+        except (PySparkException, Py4JError) as error:
+            cause = spark_cause(error)
+        except OSError as error:
+            cause = str(error)
+        rule, fix = "a place that Spark can write to", "Check its space, and your rights there."
+        raise invalid(owner, f"path '{path}'", rule, Fact(cause), fix)
 
     def _handleOverwrite(self, path: str) -> None:
-        """Delete what is there; PySpark calls it for ``overwrite()``."""
-        if not is_connect(self.sparkSession):
-            super()._handleOverwrite(path)
-            return
+        """Delete what is there; PySpark calls it for ``overwrite()`` on Spark Connect."""
         try:
             from pyspark.ml.connect.readwrite import RemoteMLWriter
         except ImportError:

@@ -7,6 +7,7 @@ session, whose driver has a JVM of its own; those of Spark Connect have none.
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -107,16 +108,21 @@ def count_executors(context: SparkContext) -> int:
     return max(1, context._jsc.sc().getExecutorMemoryStatus().size() - 1)
 
 
+# What Spark puts in the place of the rest of a plan, above spark.sql.maxPlanStringLength.
+_CUT = re.compile(r"(?:Truncated plan of \d+|\.\.\. \d+ more) characters")
+
+
 def plan_text(rows: DataFrame) -> str | None:
     """Return the steps by which Spark would make the rows; None if it does not say."""
     try:
         if is_connect(rows.sparkSession):
             explain: Any = rows._explain_string
-            return str(explain())
-        text = str(rows._jdf.queryExecution().executedPlan().toString())
+            text = str(explain())
+        else:
+            text = str(rows._jdf.queryExecution().executedPlan().toString())
     except (AttributeError, TypeError, Py4JError):
         return None
-    return None if "Truncated plan of" in text else text
+    return None if _CUT.search(text) else text
 
 
 def with_settings(rows: DataFrame, settings: Mapping[str, str]) -> DataFrame:
@@ -303,18 +309,25 @@ class HadoopPath:
         return self._try(load)
 
     def write(self, data: bytes) -> None:
-        """Write the file aside, then give it its name: nobody ever sees half of it."""
+        """Write the file; nobody ever sees half of it."""
+
+        def store(path: str) -> None:
+            def run() -> None:
+                stream = self._fs.create(self._jvm.org.apache.hadoop.fs.Path(path), True)
+                try:
+                    stream.write(bytearray(data))
+                finally:
+                    stream.close()
+
+            self._try(run)
+
+        self.replace(store)
+
+    def replace(self, make: Callable[[str], None]) -> None:
+        """Let ``make`` write a file or folder beside it, then give that its name."""
         aside = self.beside(f".{self._path.getName()}.{uuid.uuid4().hex[:8]}")
-
-        def store() -> None:
-            stream = self._fs.create(aside._path, True)
-            try:
-                stream.write(bytearray(data))
-            finally:
-                stream.close()
-
         try:
-            self._try(store)
+            make(str(aside))
             self.remove()
             aside.rename(self)
         except BaseException:

@@ -121,7 +121,9 @@ def ingest_columns(df: DataFrame, config: DataConfig, owner: str) -> IngestColum
 def _kind(field: StructField, name: str, owner: str) -> tuple[str, int | None]:
     """Return how a column holds features, and how many if that is known."""
     if isinstance(field.dataType, VectorUDT):
-        return "vector", field.metadata.get("ml_attr", {}).get("num_attrs")
+        told = field.metadata.get("ml_attr")  # whatever somebody has put there
+        width = told.get("num_attrs") if isinstance(told, dict) else None
+        return "vector", width if isinstance(width, int) else None
     if isinstance(field.dataType, ArrayType) and _is_number(field.dataType.elementType):
         return "array", None
     if type(field.dataType).__module__ == "pyspark.mllib.linalg":

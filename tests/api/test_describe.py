@@ -141,6 +141,14 @@ def test_vectors_have_the_names_of_their_assembler(frame):
     assert near[0]["distance"] <= near[1]["distance"]
 
 
+@pytest.mark.parametrize("told", ["x", {"num_attrs": "2", "attrs": "x"}, {"attrs": {"a": [1]}}])
+def test_metadata_that_nobody_understands(frame, told):
+    assembled = VectorAssembler(inputCols=NAMES, outputCol="features").transform(frame)
+    odd = assembled.withMetadata("features", {"ml_attr": told})
+    found = LocalKMeans(k=2, seed=1).fit(odd).describe(odd, n=0)
+    assert len(set(found.features["feature"])) == len(NAMES)
+
+
 def test_columns_named_as_those_of_the_tables(fitted, frame):
     same = frame.withColumn("rank", F.lit("captain")).withColumn("cluster", F.lit("far north"))
     found = fitted.describe(same, profile=["rank"], n=1)

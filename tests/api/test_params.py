@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from pyspark.ml import Pipeline
 from pyspark.ml.clustering import KMeans
@@ -202,6 +203,11 @@ def test_whole_floats_count_as_integers_as_in_mllib():
     assert k == 3
     assert isinstance(k, int)
     assert LocalKMeans(k=np.int64(4)).getK() == 4
+
+
+@pytest.mark.parametrize("names", [np.array(["a", "b"]), pd.Index(["a", "b"]), ("a", "b")])
+def test_names_may_be_an_array(names):
+    assert LocalKMeans(featuresCols=names).getFeaturesCols() == ["a", "b"]
 
 
 def test_unknown_names_are_refused():

@@ -22,7 +22,7 @@ from pyspark.ml.tuning import (
     TrainValidationSplitModel,
 )
 
-from localkmeans_spark import InvalidInputError, LocalKMeans, LocalKMeansModel
+from localkmeans_spark import InvalidInputError, LocalKMeans, LocalKMeansModel, persistence
 
 MODELS = Path(__file__).parent / "models"
 
@@ -232,6 +232,31 @@ def test_overwrite_leaves_alone_what_was_never_saved(spark, tmp_path, files, mad
     with pytest.raises(InvalidInputError, match=told):
         made.write().overwrite().save(str(there))
     assert {name: (there / name).read_text() for name in files} == files
+
+
+@pytest.mark.parametrize("what", [KeyboardInterrupt(), OSError("no space left")])
+@pytest.mark.parametrize("saved", [LocalKMeansModel([[0.0], [1.0]]), LocalKMeans(k=2)])
+def test_a_save_that_fails_leaves_what_was_there(spark, tmp_path, monkeypatch, saved, what):
+    path = tmp_path / "a [1]" / "model"
+    saved.save(str(path))
+
+    def fail(*_: object) -> None:
+        raise what
+
+    with monkeypatch.context() as patch:
+        patch.setattr(persistence, "_write_metadata", fail)
+        with pytest.raises((KeyboardInterrupt, InvalidInputError)):
+            saved.write().overwrite().save(str(path))
+    assert type(saved).load(str(path)).getK() == 2
+    assert [item.name for item in path.parent.iterdir() if item.suffix != ".crc"] == ["model"]
+    saved.write().overwrite().save(str(path))
+
+
+def test_a_place_that_cannot_be_written(spark, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InvalidInputError) as error:
+        LocalKMeansModel([[0.0], [1.0]]).save(str(tmp_path / "file" / "model"))
+    assert len(str(error.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize("stranger", ["notes.txt", "notes/today.txt"])

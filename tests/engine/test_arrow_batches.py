@@ -70,3 +70,15 @@ def test_no_setting_changes_and_the_cache_is_used(spark: SparkSession) -> None:
     finally:
         df.unpersist(blocking=True)
     assert {row["key"]: row["value"] for row in spark.sql("SET").collect()} == before
+
+
+@pytest.mark.parametrize("length", [0, 10, 100])
+def test_a_plan_that_is_cut_is_none(spark, length):
+    rows = spark.range(100).repartition(3).selectExpr("id + 1", "id * 2")
+    assert "Exchange" in plan_text(rows)
+    before = spark.conf.get("spark.sql.maxPlanStringLength")
+    spark.conf.set("spark.sql.maxPlanStringLength", str(length))
+    try:
+        assert plan_text(rows) is None
+    finally:
+        spark.conf.set("spark.sql.maxPlanStringLength", before)
